@@ -5,17 +5,19 @@
 namespace sekali::engine {
 namespace {
 
-constexpr std::array<std::string_view, 9> kJobStates{
-    "scheduled", "ready", "waiting", "running", "held", "succeeded", "duplicate", "dead", "cancelled"};
+constexpr std::array<std::string_view, 9> kJobStates{"scheduled", "ready", "waiting",
+                                                     "running",   "held",  "succeeded",
+                                                     "duplicate", "dead",  "cancelled"};
 constexpr std::array<std::string_view, 6> kRecordStates{"processing", "succeeded", "retryable",
                                                         "held",       "dead",      "cancelled"};
 constexpr std::array<std::string_view, 3> kEffects{"outside", "steps", "commit"};
 constexpr std::array<std::string_view, 3> kOnUnknown{"rerun", "probe", "hold"};
 constexpr std::array<std::string_view, 19> kEvents{
-    "duplicate",    "superseded", "takeover",   "lock_lost",   "lease_lost", "lock_unavailable",
-    "lock_fenced",  "worker_crash", "timeout",  "interrupted", "held",       "resolved",
-    "replay",       "key_reused", "unique_refused", "replaced", "cancelled", "late_result",
-    "ack_lost"};
+    "duplicate",  "superseded",       "takeover",       "lock_lost",
+    "lease_lost", "lock_unavailable", "lock_fenced",    "worker_crash",
+    "timeout",    "interrupted",      "held",           "resolved",
+    "replay",     "key_reused",       "unique_refused", "replaced",
+    "cancelled",  "late_result",      "ack_lost"};
 
 template <typename Enum, std::size_t N>
 std::string_view name_of(const std::array<std::string_view, N>& names, Enum value) {
@@ -32,11 +34,21 @@ std::optional<Enum> value_of(const std::array<std::string_view, N>& names, std::
 
 }  // namespace
 
-std::string_view to_string(JobState state) { return name_of(kJobStates, state); }
-std::string_view to_string(RecordState state) { return name_of(kRecordStates, state); }
-std::string_view to_string(Effects effects) { return name_of(kEffects, effects); }
-std::string_view to_string(OnUnknown policy) { return name_of(kOnUnknown, policy); }
-std::string_view to_string(EventKind kind) { return name_of(kEvents, kind); }
+std::string_view to_string(JobState state) {
+    return name_of(kJobStates, state);
+}
+std::string_view to_string(RecordState state) {
+    return name_of(kRecordStates, state);
+}
+std::string_view to_string(Effects effects) {
+    return name_of(kEffects, effects);
+}
+std::string_view to_string(OnUnknown policy) {
+    return name_of(kOnUnknown, policy);
+}
+std::string_view to_string(EventKind kind) {
+    return name_of(kEvents, kind);
+}
 
 std::optional<JobState> parse_job_state(std::string_view text) {
     return value_of<JobState>(kJobStates, text);

@@ -9,7 +9,8 @@
 
 #include "sekali/retry.hpp"
 
-// The rows that the protocol reads and writes, as plain values. A backend stores them; it adds no meaning.
+// The rows that the protocol reads and writes, as plain values. A backend stores them; it adds no
+// meaning.
 namespace sekali::engine {
 
 using Millis = std::chrono::milliseconds;
@@ -36,12 +37,14 @@ enum class JobState : std::uint8_t {
     kDead,
     kCancelled,
 };
-[[nodiscard]] constexpr bool is_final(JobState state) { return state >= JobState::kSucceeded; }
+[[nodiscard]] constexpr bool is_final(JobState state) {
+    return state >= JobState::kSucceeded;
+}
 [[nodiscard]] std::string_view to_string(JobState state);
 [[nodiscard]] std::optional<JobState> parse_job_state(std::string_view text);
 
-/// What a waiting job is parked behind. Pause and a missing handler are seen when a job is shown; they
-/// are no stored state, because the queue and the workers decide them, not the job.
+/// What a waiting job is parked behind. Pause and a missing handler are seen when a job is shown;
+/// they are no stored state, because the queue and the workers decide them, not the job.
 enum class WaitFor : std::uint8_t { kNothing, kLock, kKey };
 
 enum class UniqueUntil : std::uint8_t { kEnd, kStart };
@@ -73,8 +76,8 @@ struct Envelope {
     RetryOverrides retry;       ///< What the call or the type froze; the rest is the kind's.
     std::string fingerprint;    ///< 64 hex digits; empty for rule `none`.
     std::string fingerprint_rule;
-    /// The record's end counter as read at enqueue: a dead or cancelled record with this very count is
-    /// the end that the producer knew, so the job is a fresh start.
+    /// The record's end counter as read at enqueue: a dead or cancelled record with this very count
+    /// is the end that the producer knew, so the job is a fresh start.
     std::uint64_t named_end = 0;
 };
 
@@ -90,13 +93,14 @@ struct JobRow {
     std::uint64_t attempts = 0;
     std::uint64_t crashes = 0;
     std::uint64_t interruptions = 0;
-    std::uint64_t deliveries = 0;   ///< Claims so far; the present one's number is its delivery token.
+    std::uint64_t deliveries =
+        0;  ///< Claims so far; the present one's number is its delivery token.
     std::uint64_t lost_claims = 0;  ///< Claims that died before begin.
     std::string owner;              ///< Worker of the present claim.
     StoreTime lease_until{};
-    bool begun = false;        ///< The present claim's handler may have started.
-    bool suspect = false;      ///< Was in company when a process died: runs alone next time.
-    bool slot_held = false;    ///< Holds the slot of its unique key.
+    bool begun = false;      ///< The present claim's handler may have started.
+    bool suspect = false;    ///< Was in company when a process died: runs alone next time.
+    bool slot_held = false;  ///< Holds the slot of its unique key.
     bool cancel_requested = false;
     std::string requested_by;  ///< Who asked for the cancel.
     std::uint64_t epoch = 0;   ///< Of its last begin.
@@ -150,6 +154,8 @@ struct RecordRow {
     std::optional<StoreTime> finished_at;
     std::string result;
     Millis keep{};              ///< Retention of this record after its end.
+    bool whole_answer = false;  ///< Its handler has neither steps nor a commit of its own, so that
+                                ///< an answer about it may end the job.
 };
 
 /// The store's row of a lock key. Its fence outlives every holder.
@@ -168,7 +174,8 @@ struct LockRow {
 struct StepRow {
     RecordKey record;
     std::string name;
-    std::uint64_t epoch = 0;
+    std::uint64_t epoch = 0;  ///< Of the run that used it last.
+    std::string call;         ///< The call that used it last, so that a repeated request is known.
     std::int32_t order = 0;
     bool done = false;  ///< False: the intent is recorded, the answer is not.
     std::string result;
@@ -186,9 +193,25 @@ struct AttemptRow {
 };
 
 enum class EventKind : std::uint8_t {
-    kDuplicate, kSuperseded, kTakeover, kLockLost, kLeaseLost, kLockUnavailable, kLockFenced,
-    kWorkerCrash, kTimeout, kInterrupted, kHeld, kResolved, kReplay, kKeyReused, kUniqueRefused,
-    kReplaced, kCancelled, kLateResult, kAckLost,
+    kDuplicate,
+    kSuperseded,
+    kTakeover,
+    kLockLost,
+    kLeaseLost,
+    kLockUnavailable,
+    kLockFenced,
+    kWorkerCrash,
+    kTimeout,
+    kInterrupted,
+    kHeld,
+    kResolved,
+    kReplay,
+    kKeyReused,
+    kUniqueRefused,
+    kReplaced,
+    kCancelled,
+    kLateResult,
+    kAckLost,
 };
 [[nodiscard]] std::string_view to_string(EventKind kind);
 
@@ -213,7 +236,8 @@ struct WorkerRow {
     StoreTime started_at{};
     StoreTime lease_until{};
     bool stopping = false;
-    std::uint64_t death_company = 0;  ///< Begun runs it had when its death was first seen; 0: lives.
+    std::uint64_t death_company =
+        0;  ///< Begun runs it had when its death was first seen; 0: lives.
 };
 
 struct QueueRow {

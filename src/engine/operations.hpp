@@ -7,12 +7,13 @@
 #include "engine/ports.hpp"
 #include "engine/tables.hpp"
 
-// The protocol of section 4 and the operations of people and producers, each written once, on the rows
-// of one open transaction. They decide; a backend only stores. All throw `Failure` for bad requests
-// and leave the transaction to be rolled back.
+// The protocol of section 4 and the operations of people and producers, each written once, on the
+// rows of one open transaction. They decide; a backend only stores. All throw `Failure` for bad
+// requests and leave the transaction to be rolled back.
 namespace sekali::engine {
 
-// ---- producers (ops_enqueue.cpp) ---------------------------------------------------------------------
+// ---- producers (ops_enqueue.cpp)
+// ---------------------------------------------------------------------
 
 struct EnqueueRequest {
     Envelope job;
@@ -29,11 +30,11 @@ struct EnqueueReply {
     } kind = Kind::kEnqueued;
     std::string id;
     std::optional<JobRow> winner;
-    bool served = false;  ///< A live worker serves the queue with a handler for the kind.
 };
 EnqueueReply enqueue(Tables& tables, const EnqueueRequest& request);
 
-// ---- runners (ops_claim.cpp, ops_begin.cpp, ops_settle.cpp, ops_steps.cpp, ops_recover.cpp) ------------
+// ---- runners (ops_claim.cpp, ops_begin.cpp, ops_settle.cpp, ops_steps.cpp, ops_recover.cpp)
+// ------------
 
 Claimed claim(Tables& tables, const Claim& request);
 void give_back(Tables& tables, const Return& request);
@@ -51,15 +52,18 @@ void heartbeat(Tables& tables, const Heartbeat& request);
 /// `once`: begins a job that no queue has. The row exists from its begin, or as a final duplicate.
 BeginReply begin_inline(Tables& tables, const Begin& request);
 
-// ---- locks (ops_locks.cpp) ---------------------------------------------------------------------------
+// ---- locks (ops_locks.cpp)
+// ---------------------------------------------------------------------------
 
 LockReply acquire_lock(Tables& tables, const LockAcquire& request);
 LockReply renew_lock(Tables& tables, const LockRenew& request);
 LockReply release_lock(Tables& tables, const LockRelease& request);
-/// Ends a lock whoever holds it; raises the fence, so that the holder cannot commit. False: it was free.
+/// Ends a lock whoever holds it; raises the fence, so that the holder cannot commit. False: it was
+/// free.
 bool break_lock(Tables& tables, std::string_view ns, std::string_view name);
 
-// ---- people (ops_admin.cpp) --------------------------------------------------------------------------
+// ---- people (ops_admin.cpp)
+// --------------------------------------------------------------------------
 
 struct AdminReply {
     enum class Kind : std::uint8_t {
@@ -84,7 +88,8 @@ struct Resolution {
     enum class Kind : std::uint8_t { kSucceeded, kRerun, kDead } kind = Kind::kRerun;
     std::string result;
 };
-/// Answers for a held job. A success answers for its open step where it has one; then the job runs on.
+/// Answers for a held job. A success answers for its open step where it has one; then the job runs
+/// on.
 AdminReply resolve_held(Tables& tables, std::string_view id, const Resolution& resolution,
                         std::string_view who);
 void pause_queue(Tables& tables, std::string_view ns, std::string_view queue, bool paused);
@@ -97,7 +102,8 @@ struct PruneReply {
 };
 PruneReply prune(Tables& tables, std::string_view ns, Millis keep_history, std::size_t limit);
 
-// ---- shared pieces (ops_shared.cpp) --------------------------------------------------------------------
+// ---- shared pieces (ops_shared.cpp)
+// --------------------------------------------------------------------
 
 /// Wakes the first job in line for a lock and reserves the lock for it for a moment.
 void wake_for_lock(Tables& tables, std::string_view ns, std::string_view name);

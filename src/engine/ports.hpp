@@ -10,8 +10,9 @@
 #include "engine/tables.hpp"
 #include "sekali/result.hpp"
 
-// What the engine asks of a backend, in values: a batch of calls goes in, each is answered once, in any
-// order, on a thread of the backend's. Nothing here blocks, and the engine knows nothing below it.
+// What the engine asks of a backend, in values: a batch of calls goes in, each is answered once, in
+// any order, on a thread of the backend's. Nothing here blocks, and the engine knows nothing below
+// it.
 namespace sekali {
 class Transaction;
 }
@@ -33,12 +34,13 @@ struct KindPolicy {
     Millis lock_ttl{std::chrono::seconds{30}};
     std::uint64_t max_crashes = 3;
     Millis keep{std::chrono::hours{24 * 30}};  ///< Retention of the record after its end.
+    bool whole_answer = false;  ///< The handler has neither steps nor a commit (exec, HTTP).
 };
 
 /// One run of one job by one claim. Every write of a runner is guarded by all of it.
 struct RunRef {
     std::string job_id;
-    RecordKey record;        ///< `record.key` is empty for kinds without a record.
+    RecordKey record;  ///< `record.key` is empty for kinds without a record.
     std::string worker;
     std::uint64_t delivery = 0;
     std::uint64_t epoch = 0;  ///< 0 before begin.
@@ -50,18 +52,21 @@ struct Delivery {
     JobRow row;  ///< With payload; `row.deliveries` is the delivery token.
 };
 
-// ---- queue -----------------------------------------------------------------------------------------
+// ---- queue
+// -----------------------------------------------------------------------------------------
 
 /// Credit: give up to `spec.limit` jobs, under a lease.
 struct Claim {
     ClaimSpec spec;
     std::string worker;
     Millis lease;
+    bool draining = false;  ///< Also answer `drained`.
 };
 struct Claimed {
     std::vector<Delivery> deliveries;
-    bool more = false;                   ///< More was ready than the limit.
-    std::optional<Millis> next_due;      ///< Until the next scheduled job of these queues is due.
+    bool more = false;               ///< More was ready than the limit.
+    std::optional<Millis> next_due;  ///< Until the next scheduled job of these queues is due.
+    bool drained = false;            ///< Nothing is left that a draining worker waits for.
 };
 
 /// Gives a claim back that never began: nothing is counted.
@@ -83,7 +88,8 @@ using QueueCommand = std::variant<Claim, Return, Acknowledge, Extend>;
 using QueueReply = std::variant<Claimed, Done>;
 
 struct QueueTraits {
-    bool joint = false;    ///< Lives in the store's database: begin, settle and renew move its rows too.
+    bool joint =
+        false;  ///< Lives in the store's database: begin, settle and renew move its rows too.
     bool custody = false;  ///< Can delay, park and find jobs by id.
     bool push = false;     ///< Credit is a prefetch window, not a request.
 };
@@ -99,11 +105,13 @@ class QueuePort {
     virtual void submit(std::vector<Call> calls) = 0;
 };
 
-// ---- store -----------------------------------------------------------------------------------------
+// ---- store
+// -----------------------------------------------------------------------------------------
 
 /// Section 4, step 3. Repeatable: the same worker and delivery get the same answer.
 struct Begin {
-    Envelope job;  ///< Without payload where the queue is joint; whole where the store must adopt it.
+    Envelope
+        job;  ///< Without payload where the queue is joint; whole where the store must adopt it.
     RunRef run;
     KindPolicy policy;
     Millis lease;
@@ -112,6 +120,9 @@ struct Begin {
     /// store's. A death proven on this host needs no wait.
     bool may_take_over = false;
     std::string lock_token;
+    /// The queue cannot keep a job that waits: the store takes the whole envelope into its custody
+    /// with this begin, and the delivery may be acknowledged as soon as it has answered.
+    bool adopt = false;
 };
 struct Started {
     std::uint64_t epoch = 0;
@@ -140,7 +151,7 @@ using BeginReply = std::variant<Started, Parked, Ended, HeldBack, Gone>;
 struct Outcome {
     enum class Kind : std::uint8_t {
         kSuccess,
-        kRetry,        ///< Failed by itself; counts an attempt.
+        kRetry,  ///< Failed by itself; counts an attempt.
         kPermanent,
         kSnooze,
         kCancel,       ///< The handler cancelled its own job.
@@ -164,21 +175,27 @@ struct Settle {
     Envelope job;
     KindPolicy policy;
     Outcome outcome;
-    double random = 0.0;  ///< For the jitter of a retry; drawn by the engine, so that a seed replays.
+    double random =
+        0.0;  ///< For the jitter of a retry; drawn by the engine, so that a seed replays.
     /// The handler's own writes; run inside the transaction, perhaps more than once after a
     /// rollback. An error or exception undoes them and the success with them.
     std::function<Result<void>(Transaction&)> effects;
+    struct ExtraLock {
+        std::string name;
+        std::uint64_t fence = 0;
+    };
+    std::vector<ExtraLock> extra_locks;  ///< Taken by `ctx.lock()`; their fences are checked too.
 };
 struct Settled {
     enum class Kind : std::uint8_t {
         kApplied,
-        kSuperseded,      ///< The key was taken over: this runner writes and requeues nothing.
-        kLockFenced,      ///< The lock was begun by another; the record has been released.
-        kEffectsFailed,   ///< The effects raised; nothing of it is durable, the run is still open.
+        kSuperseded,     ///< The key was taken over: this runner writes and requeues nothing.
+        kLockFenced,     ///< The lock was begun by another; the record has been released.
+        kEffectsFailed,  ///< The effects raised; nothing of it is durable, the run is still open.
     } kind = Kind::kApplied;
-    JobState state{};                ///< What became of the job.
+    JobState state{};  ///< What became of the job.
     std::optional<Millis> retry_in;
-    std::string error;               ///< For `kEffectsFailed`.
+    std::string error;  ///< For `kEffectsFailed`.
 };
 
 struct Renew {
@@ -186,20 +203,29 @@ struct Renew {
     Millis lease;
 };
 struct Renewed {
-    bool kept = false;       ///< False: stop the run now.
+    bool kept = false;  ///< False: stop the run now.
     bool lock_kept = true;
-    bool cancel = false;     ///< Somebody asked for a cancel.
+    bool cancel = false;  ///< Somebody asked for a cancel.
 };
 
 /// A step's intent, before it runs. Refused when the name was used in this run already.
 struct StepIntent {
     RunRef run;
     std::string name;
+    std::string call;  ///< Unique for each call, the same when the request is repeated.
     bool has_probe = false;
+    bool probe_said_no = false;  ///< The open step was asked about: it did not happen.
 };
 struct StepIntentReply {
-    enum class Kind : std::uint8_t { kRun, kDone, kAsk, kHold, kSuperseded } kind = Kind::kRun;
-    std::string result;  ///< For `kDone`.
+    enum class Kind : std::uint8_t {
+        kRun,
+        kDone,       ///< `result` was recorded by an earlier run.
+        kAsk,        ///< An earlier run left it open: ask the step's own probe.
+        kHold,       ///< Nobody can tell what the earlier run did: leave with outcome `kHold`.
+        kUsedTwice,  ///< The name was used in this run already.
+        kSuperseded,
+    } kind = Kind::kRun;
+    std::string result;
 };
 struct StepResult {
     RunRef run;
@@ -214,7 +240,8 @@ struct Answer {
     KindPolicy policy;
     enum class Kind : std::uint8_t { kHappened, kDidNot, kCannotTell } kind = Kind::kCannotTell;
     std::string result;
-    bool resolves_job = false;  ///< The handler has neither steps nor a commit: the answer ends the job.
+    bool resolves_job =
+        false;  ///< The handler has neither steps nor a commit: the answer ends the job.
 };
 
 /// Continuous recovery: lapsed claims of known kinds, stalled lines, due promotions.
@@ -240,8 +267,7 @@ struct Heartbeat {
 /// `Done` of a `Heartbeat` and `StepResult`; `Settled` of an `Answer` that ended the job.
 using StoreCommand =
     std::variant<Begin, Settle, Renew, StepIntent, StepResult, Answer, Recover, Heartbeat>;
-using StoreReply =
-    std::variant<BeginReply, Settled, Renewed, StepIntentReply, Recovered, Done>;
+using StoreReply = std::variant<BeginReply, Settled, Renewed, StepIntentReply, Recovered, Done>;
 
 class StorePort {
  public:
@@ -253,7 +279,8 @@ class StorePort {
     virtual void submit(std::vector<Call> calls) = 0;
 };
 
-// ---- locks -----------------------------------------------------------------------------------------
+// ---- locks
+// -----------------------------------------------------------------------------------------
 
 struct LockAcquire {
     std::string ns, name, owner, token;
@@ -269,8 +296,8 @@ struct LockRelease {
 struct LockReply {
     enum class Kind : std::uint8_t { kAcquired, kBusy, kLost, kReleased } kind = Kind::kBusy;
     std::uint64_t fence = 0;
-    std::string holder;      ///< For `kBusy`: who has it.
-    Millis remaining{};      ///< For `kBusy`: of the holder's lease.
+    std::string holder;  ///< For `kBusy`: who has it.
+    Millis remaining{};  ///< For `kBusy`: of the holder's lease.
 };
 using LockCommand = std::variant<LockAcquire, LockRenew, LockRelease>;
 

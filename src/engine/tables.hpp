@@ -91,14 +91,23 @@ class Tables {
     /// The first in line (priority, then arrival) of what waits for this lock or key.
     virtual std::optional<JobRow> first_waiting(std::string_view ns, WaitFor wait,
                                                 std::string_view kind, std::string_view name) = 0;
-    /// Whether a live job other than `except_id` uses this idempotency key.
-    virtual bool has_live_or_dead_job(const RecordKey& key, std::string_view except_id) = 0;
+    /// Whether a live, held or dead job uses this idempotency key; such a record is not pruned.
+    virtual bool has_live_or_dead_job(const RecordKey& key) = 0;
+    /// The oldest live job that uses this idempotency key.
+    virtual std::optional<JobRow> live_job_of_key(const RecordKey& key) = 0;
+    /// When the next scheduled job of these queues and kinds is due.
+    virtual std::optional<StoreTime> next_run_at(const ClaimSpec& spec) = 0;
+    /// Whether `--drain` has something left to wait for among these queues and kinds: a ready or
+    /// running job, a retry (a scheduled job that was claimed before), or a waiting one whose lock
+    /// or key is not held up by a held, paused or merely delayed job.
+    virtual bool has_drainable(const ClaimSpec& spec) = 0;
     virtual Page<JobRow> list_jobs(const JobFilter& filter) = 0;
 
     // Idempotency records.
     virtual std::optional<RecordRow> record(const RecordKey& key) = 0;
     virtual void put_record(const RecordRow& row) = 0;
-    /// Removes the record and its steps, and raises the floor that new records of any key start from.
+    /// Removes the record and its steps, and raises the floor that new records of any key start
+    /// from.
     virtual void erase_record(const RecordKey& key) = 0;
     /// No epoch at or below this may be given to a new record: what pruned records had reached.
     virtual std::uint64_t epoch_floor() = 0;
@@ -118,12 +127,17 @@ class Tables {
     virtual void erase_lock(std::string_view ns, std::string_view name) = 0;
     virtual std::uint64_t fence_floor() = 0;
     virtual std::vector<LockRow> held_locks(std::string_view ns) = 0;
+    /// Free lock rows last used before `before`.
+    virtual std::vector<LockRow> idle_locks(std::string_view ns, StoreTime before,
+                                            std::size_t limit) = 0;
     /// Names of locks that are free or lapsed, unreserved, and have jobs in line.
     virtual std::vector<std::string> stalled_lines(std::string_view ns, std::size_t limit) = 0;
     /// (kind, key) of records that ended or lapsed and still have jobs waiting for them.
     virtual std::vector<RecordKey> stalled_keys(std::string_view ns, std::size_t limit) = 0;
 
     // History.
+    /// Does nothing when the run (job id, epoch, worker) has its row already: two may notice one
+    /// end.
     virtual void add_attempt(const AttemptRow& row) = 0;
     virtual void add_event(const EventRow& row) = 0;
     virtual std::vector<AttemptRow> attempts_of_key(const RecordKey& key) = 0;
@@ -152,12 +166,13 @@ class Tables {
     virtual Result<void> run_effects(const std::function<Result<void>(Transaction&)>& effects) = 0;
 };
 
-/// One piece of work for a transaction. Many share a commit; when that fails each is run again alone,
-/// so `work` may run more than once and must set its outputs afresh each time.
+/// One piece of work for a transaction. Many share a commit; when that fails each is run again
+/// alone, so `work` may run more than once and must set its outputs afresh each time.
 struct Task {
     std::function<void(Tables&)> work;
-    std::function<void(Result<void>)> done;  ///< Called once, after the commit is durable or refused.
-    bool urgent = false;                     ///< Renewals go before everything else.
+    std::function<void(Result<void>)>
+        done;             ///< Called once, after the commit is durable or refused.
+    bool urgent = false;  ///< Renewals go before everything else.
 };
 
 /// Runs tasks in transactions, grouping what is ready (one commit, one fsync). Thread-safe.
