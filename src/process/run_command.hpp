@@ -1,0 +1,55 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "process/signals.hpp"
+#include "process/unique_fd.hpp"
+#include "sekali/result.hpp"
+
+namespace sekali::process {
+
+/// Lets another thread end a foreground command (lock lost). Outlives the `run_command` call.
+class CommandStop {
+ public:
+    [[nodiscard]] static Result<CommandStop> create();
+    /// SIGTERM to the command's group, SIGKILL after the grace. Thread-safe, idempotent.
+    void request() const;
+    [[nodiscard]] int fd() const { return event_.get(); }
+
+ private:
+    explicit CommandStop(UniqueFd event) : event_(std::move(event)) {}
+    UniqueFd event_;
+};
+
+struct CommandOptions {
+    std::vector<std::string> argv;
+    std::vector<std::string> env;  ///< The whole environment.
+    bool capture_stdout = false;   ///< Keep stdout as well as passing it on.
+    std::size_t stdout_cap = 64 * 1024;
+    std::chrono::milliseconds grace{25'000};
+};
+
+struct CommandResult {
+    /// As `env` gives it: the command's own status, 126 cannot be run, 127 not found, 128+n killed
+    /// by signal n.
+    int exit_status = 0;
+    bool started = false;      ///< False with 126 and 127 of ours: nothing was run.
+    bool stopped = false;      ///< `CommandStop` was requested before it ended.
+    std::string error;         ///< Why it was not started.
+    std::string stdout_bytes;  ///< With `capture_stdout`: the first `stdout_cap` bytes.
+    std::uint64_t stdout_total = 0;
+};
+
+/// Runs a command in the foreground with this process's stdin, stdout and stderr and waits for it.
+///
+/// The command gets its own process group, and the terminal with it if this process has it.
+/// Every signal that `signals` delivers meanwhile is passed on to it. It is killed when the calling
+/// thread dies. Blocks; one call at a time.
+[[nodiscard]] Result<CommandResult> run_command(const CommandOptions& options,
+                                                const CommandStop& stop, SignalSource& signals);
+
+}  // namespace sekali::process
