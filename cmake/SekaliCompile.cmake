@@ -1,4 +1,4 @@
-# What every sekali target is compiled with: warnings, include folders, and a cache where there is one.
+# What every sekali target is compiled with: warnings, include folders, a compiler cache if present.
 find_program(SEKALI_CCACHE ccache)
 if(SEKALI_CCACHE)
     # Paths are cached relative to the tree, so that every clone of it shares one cache.

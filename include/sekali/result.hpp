@@ -29,11 +29,11 @@ enum class Applied : std::uint8_t {
 /// An operating failure that a caller can act on. A plain value.
 struct Error {
     ErrorCode code = ErrorCode::kInternal;
-    std::string message;               ///< What happened, and what it means; never holds a secret.
-    std::string hint;                  ///< What to do about it; may be empty.
+    std::string message{};  ///< What happened, and what it means; never holds a secret.
+    std::string hint{};     ///< What to do about it; may be empty.
     Applied applied = Applied::kNo;
-    bool retryable = false;            ///< Whether the same call may succeed later unchanged.
-    std::string backend_code;          ///< The backend's own code, e.g. `SQLITE_FULL`; may be empty.
+    bool retryable = false;      ///< Whether the same call may succeed later unchanged.
+    std::string backend_code{};  ///< The backend's own code, e.g. `SQLITE_FULL`; may be empty.
 };
 
 /// Thrown by `Result::value()` and by calls that have no other way to report; carries the `Error`.
@@ -54,8 +54,8 @@ template <typename T>
 class [[nodiscard]] Result {
  public:
     using value_type = T;
-    Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}      // NOLINT(google-explicit-constructor)
-    Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT(google-explicit-constructor)
+    Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
+    Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}
 
     [[nodiscard]] bool ok() const noexcept { return state_.index() == 0; }
     explicit operator bool() const noexcept { return ok(); }
@@ -96,7 +96,7 @@ template <>
 class [[nodiscard]] Result<void> {
  public:
     Result() = default;
-    Result(Error error) : error_(std::move(error)) {}  // NOLINT(google-explicit-constructor)
+    Result(Error error) : error_(std::move(error)) {}
     [[nodiscard]] bool ok() const noexcept { return !error_; }
     explicit operator bool() const noexcept { return ok(); }
     void value() const {

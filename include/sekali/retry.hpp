@@ -6,8 +6,9 @@
 
 namespace sekali {
 
-/// When a failed attempt is tried again: `base * factor^(attempt-1)`, at most `cap`, of which a share
-/// of up to `jitter` is taken away at random, so that jobs that failed together do not return together.
+/// When a failed attempt is tried again: `base * factor^(attempt-1)`, at most `cap`, of which a
+/// share of up to `jitter` is taken away at random, so that jobs that failed together do not return
+/// together.
 struct RetryPolicy {
     std::chrono::milliseconds base{1000};
     double factor = 2.0;  ///< 1 to 100.

@@ -19,7 +19,8 @@ std::chrono::milliseconds backoff_delay(const RetryPolicy& policy, std::uint64_t
                                         double random) {
     const double cap = static_cast<double>(policy.cap.count());
     const double exponent = attempt == 0 ? 0.0 : static_cast<double>(attempt - 1);
-    const double grown = static_cast<double>(policy.base.count()) * std::pow(policy.factor, exponent);
+    const double grown =
+        static_cast<double>(policy.base.count()) * std::pow(policy.factor, exponent);
     // A power that left the range of double is infinite, or 0 * infinity: both mean "the cap".
     const double whole = std::isfinite(grown) ? std::min(grown, cap) : cap;
     const double kept = whole * (1.0 - policy.jitter * std::clamp(random, 0.0, 1.0));

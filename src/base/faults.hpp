@@ -27,7 +27,7 @@ inline constexpr std::array kFaultPoints = {
     FaultPoint{"handler.before", "at the handler's first instruction"},
     FaultPoint{"handler.after", "the handler has answered, nothing is recorded"},
     FaultPoint{"step.intent.after", "a step's intent is durable, its effect has not happened"},
-    FaultPoint{"step.effect.after", "a step's effect has happened outside, its result is not recorded"},
+    FaultPoint{"step.effect.after", "a step's effect happened outside, its result is not recorded"},
     FaultPoint{"step.result.after", "a step's result is durable, the handler does not know it yet"},
     FaultPoint{"commit.before", "the transaction of effects and result has not begun"},
     FaultPoint{"commit.inside", "effects are written, the transaction is open"},
