@@ -59,25 +59,20 @@ class SqlSession {
     [[nodiscard]] virtual engine::Tables& tables() = 0;
 };
 
-[[noreturn]] inline void throw_sql_argument(std::string_view why) {
-    throw Failure({.code = ErrorCode::kUsage,
-                   .message = "an SQL argument cannot be sent: " + std::string(why)});
+[[noreturn]] inline void throw_sql_usage(std::string message) {
+    Error error;
+    error.code = ErrorCode::kUsage;
+    error.message = std::move(message);
+    throw Failure(std::move(error));
 }
 
 [[noreturn]] inline void throw_sql_column(std::size_t column, std::string_view wanted,
                                           const SqlValue& found) {
     static constexpr std::array<std::string_view, 5> kNames{"null", "an integer", "a number",
                                                             "text", "bytes"};
-    throw Failure({.code = ErrorCode::kUsage,
-                   .message = "column " + std::to_string(column) + " of a query holds " +
-                              std::string(kNames.at(found.index())) + " where " +
-                              std::string(wanted) + " was asked for"});
-}
-
-[[noreturn]] inline void throw_sql_width(std::size_t wanted, std::size_t found) {
-    throw Failure({.code = ErrorCode::kUsage,
-                   .message = "a query gives " + std::to_string(found) + " columns where " +
-                              std::to_string(wanted) + " were asked for"});
+    throw_sql_usage("column " + std::to_string(column) + " of a query holds " +
+                    std::string(kNames.at(found.index())) + " where " + std::string(wanted) +
+                    " was asked for");
 }
 
 template <typename T>
@@ -103,7 +98,7 @@ SqlValue to_sql(const T& value) {
     } else if constexpr (std::is_integral_v<T>) {
         if (!std::in_range<std::int64_t>(
                 static_cast<std::conditional_t<std::is_same_v<T, bool>, int, T>>(value))) {
-            throw_sql_argument("it is larger than SQL's 64-bit integers");
+            throw_sql_usage("an SQL argument is larger than SQL's 64-bit integers");
         }
         return static_cast<std::int64_t>(value);
     } else if constexpr (std::is_floating_point_v<T>) {

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -54,7 +55,9 @@ class Rows {
         template <std::size_t... I>
         static value_type read(std::span<const SqlValue> row, std::index_sequence<I...>) {
             if (row.size() != sizeof...(Columns)) {
-                internal::throw_sql_width(sizeof...(Columns), row.size());
+                internal::throw_sql_usage("a query gives " + std::to_string(row.size()) +
+                                          " columns where " + std::to_string(sizeof...(Columns)) +
+                                          " were asked for");
             }
             return value_type{internal::from_sql<Columns>(row[I], I + 1)...};
         }
