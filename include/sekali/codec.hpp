@@ -96,8 +96,8 @@ struct IsJsonMap<std::map<std::string, T, C, A>> : std::true_type {};
 /// Where a value stands in its text, for error messages; a chain on the stack.
 struct JsonPlace {
     const JsonPlace* parent = nullptr;
-    std::string_view field;
-    std::size_t index = 0;  ///< Of an array's element, where `field` is empty.
+    std::string_view field{};
+    std::optional<std::size_t> index{};  ///< Of an array's element.
 };
 
 /// The exact bytes of one value inside a text, and where it stands. `text` has been checked.

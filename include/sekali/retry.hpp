@@ -20,12 +20,12 @@ struct RetryPolicy {
 
 /// What one job or kind says about its retries; what it leaves open is decided elsewhere.
 struct RetryOverrides {
-    std::optional<std::chrono::milliseconds> base;
-    std::optional<double> factor;
-    std::optional<std::chrono::milliseconds> cap;
-    std::optional<double> jitter;
-    std::optional<std::uint64_t> max_attempts;
-    std::optional<std::chrono::milliseconds> max_age;
+    std::optional<std::chrono::milliseconds> base{};
+    std::optional<double> factor{};
+    std::optional<std::chrono::milliseconds> cap{};
+    std::optional<double> jitter{};
+    std::optional<std::uint64_t> max_attempts{};
+    std::optional<std::chrono::milliseconds> max_age{};
 };
 
 }  // namespace sekali

@@ -21,7 +21,7 @@ namespace {
 std::string describe(const JsonPlace* place) {
     if (place == nullptr) return "";
     std::string path = describe(place->parent);
-    if (place->field.empty()) return path + "[" + std::to_string(place->index) + "]";
+    if (place->index) return path + "[" + std::to_string(*place->index) + "]";
     if (!path.empty()) path += '.';
     return path.append(place->field);
 }
@@ -148,10 +148,10 @@ double read_number(JsonValue value) {
 void read_array(JsonValue value, void* context, void (*on_element)(void*, JsonValue)) {
     if (value.text.front() != '[') refuse_type(value, "an array");
     base::JsonScanner scanner(value.text, base::kMaxJsonDepth);
-    JsonPlace place{.parent = value.place};
+    JsonPlace place{.parent = value.place, .index = 0};
     const bool sound = scanner.array([&](std::string_view slice) {
         on_element(context, {.text = slice, .place = &place});
-        ++place.index;
+        ++*place.index;
     });
     if (!sound) throw Failure(scanner.error());
 }
