@@ -120,6 +120,8 @@ struct Begin {
     /// store's. A death proven on this host needs no wait.
     bool may_take_over = false;
     std::string lock_token;
+    /// An outside lock service refused the lock: end the claim as `policy.on_busy` says.
+    bool lock_refused = false;
     /// The queue cannot keep a job that waits: the store takes the whole envelope into its custody
     /// with this begin, and the delivery may be acknowledged as soon as it has answered.
     bool adopt = false;
@@ -201,6 +203,7 @@ struct Settled {
 struct Renew {
     RunRef run;
     Millis lease;
+    bool look = false;  ///< Moves no lease: whether the run is still ours, and a cancel asked for.
 };
 struct Renewed {
     bool kept = false;  ///< False: stop the run now.
@@ -260,7 +263,8 @@ struct Recovered {
 };
 
 struct Heartbeat {
-    WorkerRow worker;
+    WorkerRow worker;  ///< Its times are the store's to set.
+    Millis lease;
     bool leave = false;
 };
 

@@ -54,6 +54,9 @@ struct WorkerConfig {
     std::vector<std::string> queues{"default"};
     std::map<std::string, KindSetup> kinds;  ///< Those with a handler here.
     std::size_t concurrency = 1;
+    /// Claims kept at hand beyond the free slots, while runs are short; they are given back when no
+    /// slot gets free soon.
+    std::size_t prefetch = 0;
     Millis lease{std::chrono::seconds{15}};
     Millis idle_poll{std::chrono::seconds{1}};  ///< Longest time between two looks for work.
     Millis grace{std::chrono::seconds{25}};     ///< For what still runs after `StopRequested`.
@@ -105,6 +108,16 @@ struct CommitRequested {
     std::function<Result<void>(Transaction&)> effects;
     std::string result;
 };
+/// `ctx.lock` was granted through the lock port. From here on the lock is renewed like the run's
+/// own, its fence is checked by every commit, and it is released when the run is settled.
+struct LockTaken {
+    RunId run = 0;
+    std::string name;
+    std::string token;
+    std::uint64_t fence = 0;
+    Millis ttl{};
+    LocalTime asked{};  ///< Before the request was sent.
+};
 /// The answer to `AskProbe`; once for each, also after `AskStop` and `KillRun`.
 struct ProbeEnded {
     RunId run = 0;
@@ -122,7 +135,7 @@ struct StopNow {};
 
 using Event =
     std::variant<event::Start, event::Tick, event::QueueAnswered, event::StoreAnswered,
-                 event::LockAnswered, event::HandlerEnded, event::CommitRequested,
+                 event::LockAnswered, event::HandlerEnded, event::CommitRequested, event::LockTaken,
                  event::ProbeEnded, event::ChangeSeen, event::StopRequested, event::StopNow>;
 
 // ---- actions
@@ -159,8 +172,7 @@ struct AskProbe {
     Started started;
     LocalTime deadline{};
 };
-/// Fire the stop token of the handler or probe, or send SIGTERM to its child's group. Once for a
-/// run.
+/// Fire the stop token of the handler or probe, or send SIGTERM to its child's group. Once a run.
 struct AskStop {
     RunId run = 0;
     StopReason reason{};
@@ -179,10 +191,9 @@ struct CompleteCommit {
 struct RunClosed {
     RunId run = 0;
     RunRef ref;
-    std::uint64_t attempt = 0;  ///< 0: its handler never started.
-    Millis duration{};          ///< Of the handler.
-    std::optional<Outcome>
-        outcome;  ///< As sent to the store; nothing: it ended before its handler.
+    std::uint64_t attempt = 0;          ///< 0: its handler never started.
+    Millis duration{};                  ///< Of the handler.
+    std::optional<Outcome> outcome;     ///< As sent to the store, if its handler ended.
     std::optional<Settled> settled;     ///< As answered by the store.
     std::optional<BeginReply> refused;  ///< Why no handler started.
     std::optional<StopReason> stopped;
@@ -201,11 +212,9 @@ struct Recycle {
 };
 /// The last action. The process should end, also where a thread of a handler is still alive.
 struct Exit {
-    bool drained = false;  ///< Because nothing is left to run.
-    bool recycle = false;  ///< Because of `Recycle`.
-    std::size_t unsettled =
-        0;  ///< Runs whose end the store has not confirmed; they will be recovered.
-    std::vector<std::string> unhandled_kinds;  ///< With ready jobs, but without a handler here.
+    bool drained = false;       ///< Because nothing is left to run.
+    bool recycle = false;       ///< Because of `Recycle`.
+    std::size_t unsettled = 0;  ///< Runs whose end is not durable; recovery will find them.
 };
 
 }  // namespace action
