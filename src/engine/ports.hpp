@@ -110,8 +110,7 @@ class QueuePort {
 
 /// Section 4, step 3. Repeatable: the same worker and delivery get the same answer.
 struct Begin {
-    Envelope
-        job;  ///< Without payload where the queue is joint; whole where the store must adopt it.
+    Envelope job;  ///< Without payload where the queue is joint; whole where `adopt` is set.
     RunRef run;
     KindPolicy policy;
     Millis lease;
@@ -122,6 +121,7 @@ struct Begin {
     std::string lock_token;
     /// An outside lock service refused the lock: end the claim as `policy.on_busy` says.
     bool lock_refused = false;
+    double random = 0.0;  ///< For the jitter of `on_busy = fail`.
     /// The queue cannot keep a job that waits: the store takes the whole envelope into its custody
     /// with this begin, and the delivery may be acknowledged as soon as it has answered.
     bool adopt = false;
@@ -177,8 +177,8 @@ struct Settle {
     Envelope job;
     KindPolicy policy;
     Outcome outcome;
-    double random =
-        0.0;  ///< For the jitter of a retry; drawn by the engine, so that a seed replays.
+    Millis ran_for{};     ///< How long the handler ran, by the worker's steady clock.
+    double random = 0.0;  ///< For the jitter of a retry; drawn here, so that a seed replays.
     /// The handler's own writes; run inside the transaction, perhaps more than once after a
     /// rollback. An error or exception undoes them and the success with them.
     std::function<Result<void>(Transaction&)> effects;

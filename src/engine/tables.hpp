@@ -86,6 +86,8 @@ class Tables {
                                             const std::vector<std::string>& kinds,
                                             std::int64_t after_seq, std::size_t limit) = 0;
     virtual std::uint64_t count_begun(std::string_view owner) = 0;
+    /// Whether a running job belongs to this worker.
+    virtual bool has_jobs_of(std::string_view owner) = 0;
     virtual std::optional<JobRow> unique_holder(std::string_view ns, std::string_view kind,
                                                 std::string_view unique_key) = 0;
     /// The first in line (priority, then arrival) of what waits for this lock or key.

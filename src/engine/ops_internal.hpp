@@ -1,0 +1,37 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/backoff.hpp"
+#include "engine/operations.hpp"
+
+// What the operations share among themselves.
+namespace sekali::engine {
+
+/// Starts of one run that nobody ended by an answer, and claims that died before begin, after which
+/// a job is held (DESIGN section 3).
+inline constexpr std::uint64_t kMaxInterruptions = 20;
+inline constexpr std::uint64_t kMaxLostClaims = 20;
+
+/// Clears owner and lease in one place, so that no row is ever left half reset.
+void release_claim(JobRow& row);
+void requeue(Tables& tables, JobRow& row, Millis delay);
+void park(Tables& tables, JobRow& row, WaitFor wait, std::string_view name);
+void hold_job(Tables& tables, JobRow& row, std::string reason);
+
+[[nodiscard]] bool owner_is_gone(Tables& tables, std::string_view owner);
+[[nodiscard]] bool lock_is_live(Tables& tables, const LockRow& lock);
+[[nodiscard]] RecordKey record_key(const Envelope& job);
+[[nodiscard]] bool has_open_step(Tables& tables, const RecordKey& key);
+
+/// Puts the record into an ended state; dead and cancelled raise its end counter.
+void end_record(Tables& tables, RecordRow& record, RecordState state);
+/// Whether a run of this record that ends without an answer now leaves an unknown effect.
+[[nodiscard]] bool ends_unknown(Tables& tables, const RecordRow& record);
+/// Marks the record as unknown where the vanished run may have had an effect. Does not store it.
+void mark_lost_run(Tables& tables, RecordRow& record, bool proven);
+void add_attempt_of(Tables& tables, const JobRow& row, const RecordRow& record,
+                    std::string_view outcome, std::string_view error);
+
+}  // namespace sekali::engine
