@@ -1,0 +1,28 @@
+#include "cli/commands.hpp"
+
+#include "cli/command_table.hpp"
+
+namespace sekali::cli {
+namespace {
+
+constexpr const CommandSpec* kCommands[] = {
+    &kBackoffCommand,
+};
+
+constexpr GroupSpec kGroups[] = {
+    {"job", "look at jobs, cancel them, run a waiting retry now"},
+    {"dead", "dead letters: look, retry, drop"},
+    {"held", "jobs that wait for an answer: look, resolve"},
+    {"queue", "queues: look, pause, resume, purge"},
+    {"unique", "slots of unique keys: look, free"},
+    {"worker", "who is alive"},
+    {"locks", "locks by name: look, break"},
+};
+
+}  // namespace
+
+AppSpec sekali_app() {
+    return {.commands = kCommands, .groups = kGroups};
+}
+
+}  // namespace sekali::cli

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sekali::cli {
+
+/// A configuration file, read but not judged: keys as they are written, values as text.
+struct ConfigFile {
+    using Section = std::map<std::string, std::vector<std::string>, std::less<>>;
+
+    std::string path;
+    Section settings;
+    std::map<std::string, Section, std::less<>> kinds;
+};
+
+/// Reads a TOML file. Throws `Failure` with `kUsage` when it cannot be read, is no TOML (a key
+/// given twice is none), or holds a value that no flag could have.
+[[nodiscard]] ConfigFile read_config(const std::string& path);
+
+}  // namespace sekali::cli
