@@ -123,7 +123,9 @@ void JobTable::add_live(const Row& row) {
         lines_[line_of(row)].insert(place_of(row));
     } else if (row.state == JobState::kRunning) {
         running_[row.job.ns].insert(row.seq);
-        if (row.begun) ++begun_[row.owner];
+        Load& load = loads_[row.owner];
+        ++load.running;
+        load.begun += row.begun ? 1 : 0;
     }
 }
 
@@ -141,7 +143,9 @@ void JobTable::remove_live(const Row& row) {
         erase_from(lines_, line_of(row), place_of(row));
     } else if (row.state == JobState::kRunning) {
         erase_from(running_, row.job.ns, row.seq);
-        if (row.begun && --begun_[row.owner] == 0) begun_.erase(row.owner);
+        Load& load = loads_[row.owner];
+        load.begun -= row.begun ? 1 : 0;
+        if (--load.running == 0) loads_.erase(row.owner);
     }
     if (stats.by_state == std::array<std::uint64_t, 5>{}) queues_.erase(queue);
 }
@@ -218,9 +222,9 @@ const std::set<std::int64_t>& JobTable::running(std::string_view ns) const {
     return found == running_.end() ? none : found->second;
 }
 
-std::uint64_t JobTable::begun(std::string_view owner) const {
-    const auto found = begun_.find(owner);
-    return found == begun_.end() ? 0 : found->second;
+JobTable::Load JobTable::load(std::string_view owner) const {
+    const auto found = loads_.find(owner);
+    return found == loads_.end() ? Load{} : found->second;
 }
 
 const engine::JobRow* JobTable::slot_holder(std::string_view ns, std::string_view kind,

@@ -59,7 +59,12 @@ class JobTable {
     [[nodiscard]] std::vector<const Row*> due(std::string_view ns, engine::StoreTime now,
                                               std::size_t limit) const;
     [[nodiscard]] const std::set<std::int64_t>& running(std::string_view ns) const;
-    [[nodiscard]] std::uint64_t begun(std::string_view owner) const;
+    /// How many running jobs a worker has, and how many of them have begun.
+    struct Load {
+        std::uint64_t running = 0;
+        std::uint64_t begun = 0;
+    };
+    [[nodiscard]] Load load(std::string_view owner) const;
     [[nodiscard]] const Row* slot_holder(std::string_view ns, std::string_view kind,
                                          std::string_view unique_key) const;
     [[nodiscard]] const std::map<LineName, Line, std::less<>>& lines() const { return lines_; }
@@ -85,7 +90,7 @@ class JobTable {
     std::map<Group, Line, std::less<>> ready_;
     std::map<Group, Times, std::less<>> scheduled_;
     std::map<std::string, std::set<std::int64_t>, std::less<>> running_;
-    std::map<std::string, std::uint64_t, std::less<>> begun_;
+    std::map<std::string, Load, std::less<>> loads_;
     std::map<std::tuple<std::string, std::string, std::string>, std::int64_t, std::less<>> slots_;
     std::map<LineName, Line, std::less<>> lines_;
     std::map<engine::RecordKey, KeyJobs> by_key_;

@@ -164,10 +164,6 @@ std::vector<JobRow> MemoryTables::lapsed_jobs(std::string_view ns,
     return rows;
 }
 
-std::uint64_t MemoryTables::count_begun(std::string_view owner) {
-    return jobs_.begun(owner);
-}
-
 std::optional<JobRow> MemoryTables::unique_holder(std::string_view ns, std::string_view kind,
                                                   std::string_view unique_key) {
     return copy_of(jobs_.slot_holder(ns, kind, unique_key));

@@ -48,7 +48,8 @@ class MemoryTables final : public engine::Tables {
     std::vector<JobRow> claimable(const engine::ClaimSpec& spec) override;
     std::vector<JobRow> lapsed_jobs(std::string_view ns, const std::vector<std::string>& kinds,
                                     std::int64_t after_seq, std::size_t limit) override;
-    std::uint64_t count_begun(std::string_view owner) override;
+    std::uint64_t count_begun(std::string_view owner) override { return jobs_.load(owner).begun; }
+    bool has_jobs_of(std::string_view owner) override { return jobs_.load(owner).running > 0; }
     std::optional<JobRow> unique_holder(std::string_view ns, std::string_view kind,
                                         std::string_view unique_key) override;
     std::optional<JobRow> first_waiting(std::string_view ns, engine::WaitFor wait,
