@@ -15,6 +15,7 @@ class BeginRun {
 
  private:
     std::optional<BeginReply> claim_answer();
+    BeginReply cancel_before_begin();
     BeginReply begin_without_record();
     std::optional<BeginReply> decide();
     std::optional<BeginReply> decide_ended();
@@ -45,6 +46,7 @@ class BeginRun {
 
 BeginReply BeginRun::answer() {
     if (auto reply = claim_answer()) return *reply;
+    if (row_.cancel_requested && !row_.begun) return cancel_before_begin();
     if (request_.policy.record == RecordMode::kNone) return begin_without_record();
     record_ = tables_.record(record_key(row_.job));
     if (record_) {
@@ -79,6 +81,15 @@ std::optional<BeginReply> BeginRun::claim_answer() {
         return Gone{};
     }
     return std::nullopt;
+}
+
+/// A cancel that was asked for between claim and begin: nothing has started, so it is no request.
+BeginReply BeginRun::cancel_before_begin() {
+    requeue(tables_, row_, Millis{0});
+    const AdminReply reply =
+        cancel_job(tables_, row_.job.id, std::string{row_.requested_by}, "cancelled");
+    if (reply.kind != AdminReply::Kind::kDone) return HeldBack{};
+    return Ended{JobState::kCancelled, "cancelled", {}};
 }
 
 BeginReply BeginRun::begin_without_record() {

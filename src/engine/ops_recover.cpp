@@ -13,7 +13,11 @@ class LostClaim {
         if (!row_.begun) {
             ++row_.lost_claims;
             if (row_.lost_claims >= kMaxLostClaims) return hold_job(tables_, row_, "claims_lost");
-            return requeue(tables_, row_, Millis{0});
+            requeue(tables_, row_, Millis{0});
+            if (row_.cancel_requested) {
+                cancel_job(tables_, row_.job.id, std::string{row_.requested_by}, "cancelled");
+            }
+            return;
         }
         record_ = tables_.record(record_key(row_.job));
         if (record_ && (record_->job_id != row_.job.id || record_->owner != row_.owner ||
