@@ -12,12 +12,12 @@
 #include <vector>
 
 #include "process/exec_control.hpp"
+#include "process/strays.hpp"
 #include "sekali/result.hpp"
 
 namespace sekali::process {
 
-/// Name of the variable by which the living processes of an attempt are found.
-inline constexpr const char* kAttemptIdVariable = "SEKALI_ATTEMPT_ID";
+/// Tells a child the number of its control descriptor.
 inline constexpr const char* kControlFdVariable = "SEKALI_CONTROL_FD";
 
 /// One child of a guard; never used twice.
@@ -44,7 +44,7 @@ struct ChildOutput {
     ControlReport control;
 };
 
-/// The program runs.
+/// The program runs. The first event of a child, unless it is `SpawnFailed`.
 struct ChildStarted {
     ChildId id{};
     pid_t pid = 0;
@@ -114,8 +114,8 @@ class Guard {
 
     /// Asks for a child; needs `listen` before. Does not wait: `ChildStarted` or `SpawnFailed`
     /// follows, perhaps before this returns. On an error nothing was run. Errors: `kUsage` for a
-    /// request that no exec could take, `kRefused` (retryable) when descriptors or memory are
-    /// short, `kInternal` when the guard is lost.
+    /// request that no exec could take, `kRefused` (retryable) while too many wait to be spawned or
+    /// when the guard is lost.
     [[nodiscard]] Result<ChildId> spawn(SpawnRequest request);
 
     /// Sends a signal to the child's process group; SIGTERM is followed by SIGCONT. Does nothing

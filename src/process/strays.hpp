@@ -2,9 +2,14 @@
 
 #include <chrono>
 #include <cstddef>
+#include <span>
+#include <string>
 #include <string_view>
 
 namespace sekali::process {
+
+/// Name of the variable by which the living processes of an attempt are found.
+inline constexpr const char* kAttemptIdVariable = "SEKALI_ATTEMPT_ID";
 
 struct StraysKilled {
     std::size_t count = 0;  ///< Processes that were sent SIGKILL.
@@ -18,5 +23,9 @@ struct StraysKilled {
 [[nodiscard]] StraysKilled kill_strays(
     std::string_view attempt_id,
     std::chrono::milliseconds patience = std::chrono::milliseconds{5000});
+
+/// The same for many attempts at the price of one.
+[[nodiscard]] StraysKilled kill_strays_of(std::span<const std::string> attempt_ids,
+                                          std::chrono::milliseconds patience);
 
 }  // namespace sekali::process
