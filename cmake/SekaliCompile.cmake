@@ -25,5 +25,6 @@ function(sekali_room name)
     target_include_directories(
         sekali_${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>
                               $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>)
+    target_compile_features(sekali_${name} PUBLIC cxx_std_20)
     target_link_libraries(sekali_${name} PRIVATE $<BUILD_INTERFACE:sekali_compile>)
 endfunction()

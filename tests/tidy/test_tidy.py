@@ -157,6 +157,7 @@ class TreeRules(unittest.TestCase):
             "src/client/cli.cpp": '#include "cli/table.hpp"\n',
             "src/backends/memory/other.cpp": '#include "backends/sqlite/store.hpp"\n',
             "src/backends/sqlite/own.cpp": '#include "backends/sqlite/store.hpp"\n',
+            "src/backends/sqlite/shared.cpp": '#include "backends/rows/ports.hpp"\n',
             "src/backends/open.cpp": '#include "backends/open.hpp"\n',
             "include/sekali/up.hpp": '#include "base/ids.hpp"\n',
         }

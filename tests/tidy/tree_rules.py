@@ -16,6 +16,9 @@ ROOMS = {
     "cli": ["base", "engine", "backends", "observe", "process", "client"],
 }
 
+# Folders of backends that hold what several backends share.
+SHARED_BACKENDS = ["rows"]
+
 # Public headers that adapt a third-party library, by the prefix of what they may include.
 ADAPTERS = {"include/sekali/json.hpp": "<nlohmann/"}
 
@@ -47,7 +50,7 @@ def include_direction(sources):
                 yield source.path, line, f"{room} may not include {name}: arrows point downwards"
             elif room == "backends" and target == room:
                 other = backend_of(parts)
-                if other and other != backend_of(source.path.parts):
+                if other not in [None, *SHARED_BACKENDS, backend_of(source.path.parts)]:
                     yield source.path, line, f"a backend may not include {name} of another"
 
 

@@ -6,6 +6,8 @@
 #include <optional>
 #include <utility>
 
+#include "base/clock.hpp"
+
 namespace sekali::memory {
 namespace {
 
@@ -25,7 +27,7 @@ Millis steady_now() {
 }
 
 Millis wall_now() {
-    return std::chrono::duration_cast<Millis>(std::chrono::system_clock::now().time_since_epoch());
+    return Millis{base::wall_ms()};
 }
 
 std::optional<Error> failure_of(const std::function<void(Tables&)>& work, Tables& tables) {
