@@ -125,7 +125,8 @@ class Faults {
         const bool written =
             fd >= 0 && write(fd, line.data(), line.size()) == static_cast<ssize_t>(line.size());
         if (!written) {
-            refuse(fmt::format("SEKALI_FAULT_LOG {}: {}", quoted(log_path_), std::strerror(errno)));
+            refuse(fmt::format("SEKALI_FAULT_LOG {}: {}", base::quoted(log_path_),
+                               std::strerror(errno)));
         }
         close(fd);
     }
