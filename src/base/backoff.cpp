@@ -24,8 +24,9 @@ std::chrono::milliseconds backoff_delay(const RetryPolicy& policy, std::uint64_t
     // A power that left the range of double is infinite, or 0 * infinity: both mean "the cap".
     const double whole = std::isfinite(grown) ? std::min(grown, cap) : cap;
     const double kept = whole * (1.0 - policy.jitter * std::clamp(random, 0.0, 1.0));
-    return std::chrono::milliseconds{std::clamp<std::int64_t>(
-        static_cast<std::int64_t>(std::llround(std::max(kept, 0.0))), 0, policy.cap.count())};
+    // Compared before it is rounded: the largest cap has no double of its own, and would wrap to 0.
+    if (kept >= cap) return policy.cap;
+    return std::chrono::milliseconds{std::llround(std::max(kept, 0.0))};
 }
 
 }  // namespace sekali
