@@ -56,10 +56,11 @@ std::int64_t parse_continuation(const std::string& after) {
 
 }  // namespace
 
-void MemoryTables::set_job(const std::string& id, std::optional<JobRow> row) {
-    auto before = jobs_.set(id, std::move(row));
-    undo_.push(
-        [this, id, before = std::move(before)]() mutable { jobs_.set(id, std::move(before)); });
+void MemoryTables::write_job(const JobRow& row) {
+    auto before = jobs_.set(row.job.id, without_payload(row));
+    undo_.push([this, id = row.job.id, before = std::move(before)]() mutable {
+        jobs_.set(id, std::move(before));
+    });
 }
 
 const JobRow& MemoryTables::require_job(std::string_view id, bool live) const {
@@ -81,21 +82,21 @@ bool MemoryTables::insert_job(JobRow& row) {
     if (jobs_.find(row.job.id) != nullptr) return false;
     row.seq = static_cast<std::int64_t>(next(last_seq_));
     set(payloads_, row.job.id, row.job.payload);
-    set_job(row.job.id, without_payload(row));
+    write_job(row);
     return true;
 }
 
 void MemoryTables::update_job(const JobRow& row) {
     require_job(row.job.id, true);
-    set_job(row.job.id, without_payload(row));
+    write_job(row);
 }
 
 void MemoryTables::finish_job(const JobRow& row) {
     require_job(row.job.id, true);
     if (!keeps_payload(row.state)) set(payloads_, row.job.id, std::nullopt);
-    JobRow final_row = without_payload(row);
+    JobRow final_row = row;
     final_row.slot_held = false;
-    set_job(row.job.id, std::move(final_row));
+    write_job(final_row);
 }
 
 std::optional<JobRow> MemoryTables::finished_job(std::string_view id) {
@@ -108,21 +109,22 @@ void MemoryTables::insert_finished(const JobRow& row) {
         throw Failure(
             {.code = ErrorCode::kConflict, .message = "there is a job " + row.job.id + " already"});
     }
-    JobRow final_row = without_payload(row);
+    JobRow final_row = row;
     if (final_row.seq == 0) final_row.seq = static_cast<std::int64_t>(next(last_seq_));
     if (keeps_payload(row.state)) set(payloads_, row.job.id, row.job.payload);
-    set_job(row.job.id, std::move(final_row));
+    write_job(final_row);
 }
 
 void MemoryTables::revive_job(const JobRow& row) {
     require_job(row.job.id, false);
-    set_job(row.job.id, without_payload(row));
+    write_job(row);
 }
 
 void MemoryTables::erase_finished(std::string_view id) {
-    const std::string job_id = require_job(id, false).job.id;
-    set(payloads_, job_id, std::nullopt);
-    set_job(job_id, std::nullopt);
+    const JobRow row = require_job(id, false);
+    set(payloads_, row.job.id, std::nullopt);
+    jobs_.set(row.job.id, std::nullopt);
+    undo_.push([this, row] { jobs_.set(row.job.id, row); });
 }
 
 std::string MemoryTables::payload(std::string_view job_id) {
@@ -134,7 +136,7 @@ std::size_t MemoryTables::promote_due(std::string_view ns, std::size_t limit) {
     const std::vector<JobRow> due = copies(jobs_.due(ns, now_, limit));
     for (JobRow row : due) {
         row.state = JobState::kReady;
-        set_job(row.job.id, std::move(row));
+        write_job(row);
     }
     return due.size();
 }

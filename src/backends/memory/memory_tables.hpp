@@ -144,7 +144,7 @@ class MemoryTables final : public engine::Tables {
     template <typename Row>
     void drop(History<Row>& history, std::uint64_t id);
 
-    void set_job(const std::string& id, std::optional<JobRow> row);
+    void write_job(const JobRow& row);
     const JobRow& require_job(std::string_view id, bool live) const;
     void set_record(const RecordKey& key, std::optional<RecordRow> row);
     std::optional<RecordRow> replace_record(const RecordKey& key, std::optional<RecordRow> row);
