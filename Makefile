@@ -7,7 +7,7 @@ BUILD := cmake --build --parallel $(JOBS) --preset
 
 .DEFAULT_GOAL := build
 .NOTPARALLEL:
-.PHONY: build demo test bench sanitize format lint lint-deep install clean help
+.PHONY: build demo test bench sanitize asan tsan format lint lint-deep install clean help
 
 build: ## builds the command, build/release/sekali
 	@scripts/install-deps build
@@ -26,14 +26,13 @@ test: ## builds and runs every test
 bench: build ## measures throughput and latency beside the raw limit of this machine
 	$(SEKALI) bench
 
-sanitize: ## runs the fast tiers of the tests under ASan with UBSan, and under TSan
+sanitize: asan tsan ## runs the fast tiers of the tests under ASan with UBSan, and under TSan
+
+asan tsan:
 	@scripts/install-deps build test sanitize
-	cmake --preset asan --log-level=NOTICE
-	$(BUILD) asan --target fast_tests
-	ctest --preset asan --parallel $(JOBS)
-	cmake --preset tsan --log-level=NOTICE
-	$(BUILD) tsan --target fast_tests
-	ctest --preset tsan --parallel $(JOBS)
+	cmake --preset $@ --log-level=NOTICE
+	$(BUILD) $@ --target fast_tests
+	ctest --preset $@ --parallel $(JOBS)
 
 format: ## formats every C++ file
 	@scripts/install-deps lint

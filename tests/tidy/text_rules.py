@@ -82,7 +82,7 @@ def header_form(source):
     if "#pragma once" not in source.lines:
         yield 1, "a header begins with #pragma once"
     for number, line in enumerate(source.code.splitlines(), 1):
-        if re.match(r"\s*using\s+namespace\b", line):
+        if not source.is_test and re.match(r"\s*using\s+namespace\b", line):
             yield number, "using namespace in a header reaches everybody who includes it"
 
 

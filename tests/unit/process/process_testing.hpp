@@ -86,8 +86,9 @@ class GuardHarness {
         return spawn(std::move(request));
     }
     ChildId spawn(SpawnRequest request) {
+        // unique on this host: a guard kills by it, and another test may run at the same time
         if (request.attempt_id.empty())
-            request.attempt_id = "attempt-of-" + std::to_string(++made_);
+            request.attempt_id = std::to_string(::getpid()) + '-' + std::to_string(++made_);
         return guard.spawn(std::move(request)).value();
     }
 
