@@ -83,7 +83,6 @@ std::optional<int> take_fraction(std::string_view& rest) {
 }
 
 std::optional<WallTime> take_wall_time(std::string_view& rest) {
-    WallTime time;
     const auto date = take_date(rest);
     if (!date || !take_any_of(rest, "Tt ")) return std::nullopt;
     const auto hour = take_digits(rest, 2);
