@@ -217,7 +217,9 @@ BeginReply BeginRun::hold() {
         hold_job(tables_, row_, record_->mark_cause);
         return HeldBack{};
     }
-    if (holder->state != JobState::kRunning && holder->state != JobState::kHeld) {
+    const bool lost_claim = took_over_ && holder->state == JobState::kRunning;
+    if (lost_claim) ++(record_->death_proven ? holder->crashes : holder->interruptions);
+    if (lost_claim || (holder->state != JobState::kRunning && holder->state != JobState::kHeld)) {
         hold_job(tables_, *holder, record_->mark_cause);
     }
     return wait_for_key();
@@ -367,8 +369,11 @@ BeginReply begin(Tables& tables, const Begin& request) {
 }
 
 BeginReply begin_inline(Tables& tables, const Begin& request) {
-    // A caller that has to wait leaves no job behind that nobody would ever claim.
-    if (const auto record = tables.record(record_key(request.job))) {
+    Begin adopted = request;
+    adopted.adopt = true;
+    const auto record = tables.record(record_key(request.job));
+    if (record) {
+        const bool own = record->owner == request.run.worker && record->job_id == request.job.id;
         const bool waits =
             record->state == RecordState::kHeld ||
             (record->state == RecordState::kRetryable && record->not_before > tables.now()) ||
@@ -376,14 +381,24 @@ BeginReply begin_inline(Tables& tables, const Begin& request) {
              !owner_is_gone(tables, record->owner));
         const bool reused = record->fingerprint_rule == request.job.fingerprint_rule &&
                             record->fingerprint != request.job.fingerprint;
-        if (waits && !reused) {
+        if (waits && !reused && !own) {
             if (record->state == RecordState::kHeld) return HeldBack{};
             return Parked{WaitFor::kKey, request.job.key, std::nullopt};
         }
+        // The caller asks now, so whatever end is recorded is one that it knows.
+        adopted.job.named_end = record->ends;
     }
-    Begin adopted = request;
-    adopted.adopt = true;
-    return begin(tables, adopted);
+    const BeginReply reply = begin(tables, adopted);
+    if (!std::holds_alternative<Parked>(reply)) return reply;
+    // A caller that has to wait leaves no job behind that nobody would ever claim.
+    if (auto row = tables.job(request.job.id)) {
+        row->state = JobState::kCancelled;
+        tables.finish_job(*row);
+        tables.erase_finished(request.job.id);
+    }
+    const auto now_recorded = tables.record(record_key(request.job));
+    if (now_recorded && now_recorded->state == RecordState::kHeld) return HeldBack{};
+    return reply;
 }
 
 }  // namespace sekali::engine

@@ -558,62 +558,86 @@ TEST_P(BeginConformance, RecordNone_ACrashIsARedelivery) {
     EXPECT_EQ(state("j1"), JobState::kSucceeded);
 }
 
-TEST_P(BeginConformance, Once_CallersOfOneKey) {
-    const auto caller = [&](const std::string& id) {
+class OnceConformance : public Scene {
+ protected:
+    OnceConformance() { policy.on_unknown = OnUnknown::kHold; }
+    Begin caller(const std::string& id) {
         Begin request;
-        request.job.id = id;
+        request.job.id = request.run.job_id = id;
         request.job.kind = "charge";
         request.job.key = "k";
-        request.run.job_id = id;
         request.run.record = {"default", "charge", "k"};
         request.run.worker = "shell of " + id;
         request.run.delivery = 1;
         request.policy = policy;
-        request.policy.on_unknown = OnUnknown::kHold;
         request.lease = lease;
         request.may_take_over = true;
         return request;
-    };
-    const auto begin_once = [&](const Begin& request) {
+    }
+    BeginReply call_once(const Begin& request) {
         return tx([request](Tables& tables) { return begin_inline(tables, request); });
-    };
-    Attempt first;
-    first.request = caller("c1");
-    const BeginReply started = begin_once(first.request);
-    ASSERT_NE(as<Started>(started), nullptr);
-    first.started = *as<Started>(started);
-    EXPECT_NE(as<Parked>(begin_once(caller("c2"))), nullptr);
+    }
+    Attempt start_once(const std::string& id) {
+        Attempt run;
+        run.request = caller(id);
+        const BeginReply reply = call_once(run.request);
+        if (as<Started>(reply) == nullptr) throw std::runtime_error(id + " does not start");
+        run.started = *as<Started>(reply);
+        return run;
+    }
+};
+
+TEST_P(OnceConformance, G2_OneCallerRunsAndTheOthersGetItsResult) {
+    const Attempt first = start_once("c1");
+    EXPECT_NE(as<Parked>(call_once(caller("c2"))), nullptr);
     EXPECT_FALSE(find_job("c2")) << "a caller that waits leaves no job behind";
     succeed(first, "stdout");
-    const BeginReply reply = begin_once(caller("c2"));
+    const BeginReply reply = call_once(caller("c2"));
     ASSERT_NE(as<Ended>(reply), nullptr);
     EXPECT_EQ(as<Ended>(reply)->state, JobState::kDuplicate);
     EXPECT_EQ(as<Ended>(reply)->result, "stdout");
     EXPECT_EQ(state("c2"), JobState::kDuplicate);
 }
 
-TEST_P(BeginConformance, Once_ADeadCallersKeyIsHeld) {
-    Begin request;
-    request.job.id = "c1";
-    request.job.kind = "charge";
-    request.job.key = "k";
-    request.run.job_id = "c1";
-    request.run.record = {"default", "charge", "k"};
-    request.run.worker = "shell";
-    request.run.delivery = 1;
-    request.policy.on_unknown = OnUnknown::kHold;
-    request.lease = lease;
-    tx([request](Tables& tables) { return begin_inline(tables, request); });
-    kill("shell");
-    Begin second = request;
-    second.job.id = second.run.job_id = "c2";
-    second.run.worker = "other shell";
-    const BeginReply reply = tx([second](Tables& tables) { return begin_inline(tables, second); });
-    EXPECT_NE(as<HeldBack>(reply), nullptr);
-    EXPECT_EQ(record("k").state, RecordState::kHeld);
-    EXPECT_EQ(state("c1"), JobState::kHeld) << "what a person resolves";
+TEST_P(OnceConformance, I08_BeginIsRepeatable) {
+    const Attempt first = start_once("c1");
+    const BeginReply again = call_once(first.request);
+    ASSERT_NE(as<Started>(again), nullptr);
+    EXPECT_EQ(as<Started>(again)->epoch, first.started.epoch);
+    EXPECT_EQ(succeed(first).kind, Settled::Kind::kApplied);
 }
 
+TEST_P(OnceConformance, I36_AnotherStatusIsAnAnswerAndTheNextCallerRuns) {
+    settle(start_once("c1"), ended(Outcome::Kind::kCancel, "exit status 3"));
+    const Attempt second = start_once("c2");
+    EXPECT_EQ(second.started.epoch, 2U);
+    succeed(second);
+    EXPECT_EQ(record("k").job_id, "c2");
+}
+
+TEST_P(OnceConformance, G6_ADeadCallersKeyIsHeldForAPerson) {
+    start_once("c1");
+    kill("shell of c1");
+    EXPECT_NE(as<HeldBack>(call_once(caller("c2"))), nullptr);
+    EXPECT_EQ(record("k").state, RecordState::kHeld);
+    EXPECT_EQ(state("c1"), JobState::kHeld) << "what a person resolves";
+    EXPECT_FALSE(find_job("c2"));
+    EXPECT_NE(as<HeldBack>(call_once(caller("c3"))), nullptr);
+    EXPECT_EQ(resolve("c1", Resolution::Kind::kDead).kind, engine::AdminReply::Kind::kDone);
+    EXPECT_EQ(start_once("c4").started.epoch, 2U);
+}
+
+TEST_P(OnceConformance, G6_UnderRerunTheNextCallerTakesOver) {
+    policy.on_unknown = OnUnknown::kRerun;
+    const Attempt lost = start_once("c1");
+    advance(lease + 1ms);
+    const Attempt second = start_once("c2");
+    EXPECT_EQ(second.started.epoch, 2U);
+    EXPECT_EQ(succeed(lost).kind, Settled::Kind::kSuperseded);
+    EXPECT_EQ(succeed(second).kind, Settled::Kind::kApplied);
+}
+
+SEKALI_CONFORMS(OnceConformance);
 SEKALI_CONFORMS(BeginConformance);
 
 }  // namespace
