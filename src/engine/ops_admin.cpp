@@ -166,7 +166,8 @@ AdminReply resolve_held(Tables& tables, std::string_view id, const Resolution& r
     if (resolution.kind == Resolution::Kind::kSucceeded) {
         const bool for_step = record && answer_open_step(tables, record->id, resolution.result);
         ends_whole_job = !for_step;
-        if (ends_whole_job && record && !record->whole_answer) {
+        const bool whole = record && record->whole_answer && tables.steps(record->id).empty();
+        if (ends_whole_job && record && !whole) {
             throw Failure{
                 Error{ErrorCode::kConflict,
                       "job " + row->job.id +

@@ -93,6 +93,8 @@ class LostClaim {
 
     void end(JobState state, std::string reason) {
         if (record_) {
+            // Whoever ran it is shut out: from here on its result is only evidence.
+            record_->owner.clear();
             end_record(tables_, *record_,
                        state == JobState::kDead ? RecordState::kDead : RecordState::kCancelled);
         }

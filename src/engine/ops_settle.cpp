@@ -119,9 +119,11 @@ Settled SettleRun::superseded() {
 }
 
 bool SettleRun::fence_holds() {
+    // Every grant and every break raises the fence, so the same one on a free lock means that
+    // nobody has begun since recovery took it from a run that was late.
     const auto holds = [&](const std::string& name, std::uint64_t fence) {
         const auto lock = tables_.lock(run().record.ns, name);
-        return lock && lock->owner == run().worker && lock->fence == fence;
+        return lock && lock->fence == fence && (lock->owner == run().worker || lock->owner.empty());
     };
     if (run().fence != 0 && !holds(run().lock_key, run().fence)) return false;
     return std::all_of(request_.extra_locks.begin(), request_.extra_locks.end(),
@@ -378,20 +380,24 @@ std::optional<Settled> answer(Tables& tables, const Answer& request) {
         as_settle.outcome.process_gone = record->death_proven;
         return settle(tables, as_settle);
     }
-    bool open_step = false;
-    for (StepRow step : tables.steps(record->id)) {
-        if (step.done) continue;
-        open_step = true;
-        if (request.kind == Answer::Kind::kHappened) {
-            step.done = true;
-            step.result = request.result;
-            tables.put_step(step);
+    std::vector<StepRow> steps = tables.steps(record->id);
+    const auto open =
+        std::find_if(steps.begin(), steps.end(), [](const StepRow& step) { return !step.done; });
+    if (request.kind == Answer::Kind::kHappened && open == steps.end()) {
+        if (request.resolves_job && steps.empty()) {
+            as_settle.outcome.result = request.result;
+        } else {
+            // The handler would do again what has happened.
+            as_settle.outcome.kind = Kind::kHold;
+            as_settle.outcome.reason = "the probe says it happened, but no step is open";
+            as_settle.outcome.process_gone = record->death_proven;
         }
-        break;
-    }
-    if (request.kind == Answer::Kind::kHappened && !open_step && request.resolves_job) {
-        as_settle.outcome.result = request.result;
         return settle(tables, as_settle);
+    }
+    if (request.kind == Answer::Kind::kHappened) {
+        open->done = true;
+        open->result = request.result;
+        tables.put_step(*open);
     }
     record->marked = false;
     record->mark_cause.clear();
