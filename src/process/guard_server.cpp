@@ -190,7 +190,8 @@ void GuardServer::take_commands() {
 
 void GuardServer::spawn(std::uint64_t id, SpawnFds fds) {
     const auto body = read_spawn_body(fds.back().get());
-    Launched launched{.pid = -1, .errno_value = EMFILE};  // Descriptors that found no room here.
+    Launched launched;
+    launched.errno_value = EMFILE;  // Descriptors that found no room here.
     if (body) {
         LaunchPlan plan;
         plan.argv = body->argv;
@@ -201,6 +202,7 @@ void GuardServer::spawn(std::uint64_t id, SpawnFds fds) {
                 {.source = fds[static_cast<std::size_t>(target)].get(), .target = target});
         }
         plan.only_mapped_fds = true;
+        plan.own_group = true;
         launched = launch(plan);
     }
     if (launched.pid < 0) {

@@ -1,9 +1,7 @@
 #include "process/launch.hpp"
 
 #include <fcntl.h>
-#include <linux/sched.h>
 #include <sched.h>
-#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -93,14 +91,10 @@ SEKALI_SHARED_MEMORY void reset_signals(const ChildFrame& frame) {
 
 SEKALI_SHARED_MEMORY bool set_up(const ChildFrame& frame) {
     const LaunchPlan& plan = *frame.plan;
-    if (::syscall(SYS_setpgid, 0, 0) != 0) return false;
+    if (plan.own_group && ::syscall(SYS_setpgid, 0, 0) != 0) return false;
     if (::syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0) return false;
     // The parent may have died before the line above.
     if (::syscall(SYS_getppid) != frame.parent) return false;
-    if (plan.terminal_fd >= 0) {
-        const pid_t group = static_cast<pid_t>(::syscall(SYS_getpid));
-        ::syscall(SYS_ioctl, plan.terminal_fd, TIOCSPGRP, &group);
-    }
     for (const FdMapping& fd : plan.fds) {
         if (::syscall(SYS_dup3, fd.source, fd.target, 0) < 0) return false;
     }
@@ -173,15 +167,21 @@ Launched launch(const LaunchPlan& plan) {
     if (plan.keep_ignored_signals) frame.signal_mask = to_kernel(previous);
     alignas(16) std::array<char, kStackBytes> stack;
     errno = 0;
-    const pid_t pid =
-        ::clone(run_child, stack.data() + stack.size(), CLONE_VM | CLONE_VFORK | SIGCHLD, &frame);
+    int pidfd = -1;
+    const pid_t pid = ::clone(run_child, stack.data() + stack.size(),
+                              CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD, &frame, &pidfd);
     const int clone_errno = errno;
     ::pthread_sigmask(SIG_SETMASK, &previous, nullptr);
 
-    if (pid < 0) return {.pid = -1, .errno_value = clone_errno};
-    if (frame.errno_value == 0) return {.pid = pid, .errno_value = 0};
-    ::waitpid(pid, nullptr, 0);
-    return {.pid = -1, .errno_value = frame.errno_value};
+    Launched launched;
+    launched.errno_value = pid < 0 ? clone_errno : frame.errno_value;
+    if (pid >= 0) launched.pidfd.reset(pidfd);
+    if (launched.errno_value == 0) {
+        launched.pid = pid;
+    } else if (pid >= 0) {
+        ::waitpid(pid, nullptr, 0);
+    }
+    return launched;
 }
 
 }  // namespace sekali::process

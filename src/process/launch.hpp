@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "process/unique_fd.hpp"
+
 namespace sekali::process {
 
 /// A descriptor of this process and its number in the child. Sources must be above every target.
@@ -20,16 +22,17 @@ struct LaunchPlan {
     std::string cwd;                    ///< Empty: the caller's own.
     std::vector<FdMapping> fds;
     bool only_mapped_fds = false;       ///< Nothing above the highest target is inherited.
+    bool own_group = false;             ///< A process group of its own, with the number of its pid.
     bool keep_ignored_signals = false;  ///< As `nohup` needs; else every signal is at its default.
-    int terminal_fd = -1;               ///< Terminal that the child's group gets; -1: none.
 };
 
 struct Launched {
-    pid_t pid = -1;       ///< Also the number of its own process group; -1: nothing was run.
+    pid_t pid = -1;       ///< -1: nothing was run.
     int errno_value = 0;  ///< Why not.
+    UniqueFd pidfd;       ///< Readable once it has ended.
 };
 
-/// Runs a program as a child in its own process group, and tells when it does not run.
+/// Runs a program as a child, and tells when it does not run.
 ///
 /// The child shares the memory until it has called exec, so that no page of a large process is
 /// copied and no lock of another thread is needed; it is killed when the calling thread dies.

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "process/signals.hpp"
@@ -16,8 +17,10 @@ namespace sekali::process {
 class CommandStop {
  public:
     [[nodiscard]] static Result<CommandStop> create();
-    /// SIGTERM to the command's group, SIGKILL after the grace. Thread-safe, idempotent.
+    /// SIGTERM to the command and its descendants, SIGKILL after the grace. Thread-safe,
+    /// idempotent.
     void request() const;
+    /// Readable once it was requested.
     [[nodiscard]] int fd() const { return event_.get(); }
 
  private:
@@ -26,11 +29,11 @@ class CommandStop {
 };
 
 struct CommandOptions {
-    std::vector<std::string> argv;
-    std::vector<std::string> env;  ///< The whole environment.
-    bool capture_stdout = false;   ///< Keep stdout as well as passing it on.
+    std::vector<std::string> argv;  ///< Not empty.
+    std::vector<std::string> env;   ///< The whole environment.
+    bool capture_stdout = false;    ///< Keep stdout as well as passing it on.
     std::size_t stdout_cap = 64 * 1024;
-    std::chrono::milliseconds grace{25'000};
+    std::chrono::milliseconds grace{25'000};  ///< Of `CommandStop`.
 };
 
 struct CommandResult {
@@ -44,11 +47,14 @@ struct CommandResult {
     std::uint64_t stdout_total = 0;
 };
 
-/// Runs a command in the foreground with this process's stdin, stdout and stderr and waits for it.
+/// Runs a command in the foreground, with this process's standard streams, process group and other
+/// inherited descriptors, and waits for it.
 ///
-/// The command gets its own process group, and the terminal with it if this process has it.
-/// Every signal that `signals` delivers meanwhile is passed on to it. It is killed when the calling
-/// thread dies. Blocks; one call at a time.
+/// What `signals` delivers meanwhile is passed on to the command and its descendants, but for what
+/// the terminal sends to the whole group anyway. After a stop, returns only when no descendant is
+/// left; after an end of its own accord, what the command left in the background stays. The command
+/// is killed when the calling thread dies. Makes the process a child subreaper; it must have no
+/// other children. Blocks; one call at a time. Fails, with nothing run, when descriptors are short.
 [[nodiscard]] Result<CommandResult> run_command(const CommandOptions& options,
                                                 const CommandStop& stop, SignalSource& signals);
 

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <csignal>
 #include <cstdint>
 #include <initializer_list>
+#include <utility>
+#include <vector>
 
 #include "process/unique_fd.hpp"
 #include "sekali/result.hpp"
@@ -22,6 +25,11 @@ class StopLatch {
     StopLevel level_ = StopLevel::kRun;
 };
 
+struct ReceivedSignal {
+    int number = 0;            ///< 0: there was none.
+    bool from_kernel = false;  ///< Ctrl-C and the like, which the whole foreground group gets.
+};
+
 /// Signals as a descriptor to poll. One at a time in a process, since handlers belong to the
 /// process; a second one is refused. The handlers, unlike a blocked mask, are not inherited by
 /// programs that a handler of the user starts. Restores the previous handlers at its end.
@@ -29,22 +37,26 @@ class SignalSource {
  public:
     [[nodiscard]] static Result<SignalSource> install(std::initializer_list<int> signals);
 
-    SignalSource(SignalSource&& other) noexcept;
+    SignalSource(SignalSource&& other) noexcept = default;
     SignalSource& operator=(SignalSource&&) = delete;
     ~SignalSource();
 
     /// Readable while `next` has something to tell.
     [[nodiscard]] int fd() const { return read_end_.get(); }
-    /// The number of the next signal that came in; 0 when there is none. Does not block.
-    [[nodiscard]] int next();
+    /// The next signal that came in. Does not block.
+    [[nodiscard]] ReceivedSignal next();
 
-    /// For a child after fork: default handlers, and no tie to the parent's source any more.
-    static void reset_in_child();
+    /// For a child after fork, whose copy of the source is dead from then on: default handlers, and
+    /// a new source may be installed. Signals have to be blocked from before the fork.
+    void reset_in_child();
 
  private:
-    SignalSource(UniqueFd read_end, UniqueFd write_end);
+    SignalSource() = default;
+    void restore_handlers();
+
     UniqueFd read_end_;
     UniqueFd write_end_;
+    std::vector<std::pair<int, struct sigaction>> previous_;
 };
 
 }  // namespace sekali::process

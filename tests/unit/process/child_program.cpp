@@ -17,7 +17,10 @@ extern char** environ;
 
 namespace {
 
-constexpr int kControl = 3;
+int control_fd() {
+    const char* number = std::getenv("SEKALI_CONTROL_FD");
+    return number != nullptr ? std::atoi(number) : 3;
+}
 
 void say(int fd, const std::string& text) {
     if (::write(fd, text.data(), text.size()) < 0) std::abort();
@@ -58,7 +61,7 @@ void flood(std::size_t bytes) {
 /// The test goes on when this control line arrives.
 void report_pid() {
     const std::string pid = std::to_string(::getpid());
-    say(kControl, "progress " + pid + "/" + pid + "\n");
+    say(control_fd(), "progress " + pid + "/" + pid + "\n");
 }
 
 /// Leaves the group and the session as a daemon does.
@@ -109,9 +112,10 @@ int main(int argc, char** argv) {
     if (mode == "flood") flood(std::stoull(value));
     if (mode == "echo") std::cout << std::cin.rdbuf();
     if (mode == "stderr") std::cerr << value;
-    if (mode == "control") say(kControl, value);
+    if (mode == "control") say(control_fd(), value);
     if (mode == "exit") return std::stoi(value);
     if (mode == "raise") ::raise(std::stoi(value));
+    if (mode == "print") std::cout << value;
     if (mode == "cwd") std::cout << ::get_current_dir_name();
     if (mode == "wait") wait_ready();
     if (mode == "ignore-term") {

@@ -319,7 +319,6 @@ TEST(Guard, LeavesNoZombieAfterManyChildren) {
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
     RecordProperty("children_per_second", static_cast<int>(500 / seconds.count()));
     EXPECT_EQ(testing::count_children_of(harness.guard.pid()), 0U);
-    EXPECT_EQ(testing::count_children_of(::getpid()), 1U) << "the guard itself";
 }
 
 TEST(Guard, IsRefusedInAProcessWithThreads) {
@@ -344,8 +343,7 @@ TEST(Guard, CloseEndsEverything) {
         ASSERT_TRUE(daemon->alive());
     }
     EXPECT_FALSE(daemon->alive());
-    EXPECT_FALSE(Watched(guard_pid).found());
-    EXPECT_EQ(testing::count_children_of(::getpid()), 0U);
+    EXPECT_FALSE(Watched(guard_pid).found()) << "not even a zombie";
 }
 
 }  // namespace

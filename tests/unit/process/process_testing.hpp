@@ -8,9 +8,9 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <csignal>
 #include <cstdint>
 #include <deque>
-#include <fstream>
 #include <functional>
 #include <mutex>
 #include <optional>
@@ -38,6 +38,10 @@ class Watched {
         return !found() || ::poll(&poll_fd, 1, static_cast<int>(patience.count())) == 1;
     }
     [[nodiscard]] bool ends() const { return ends_within(kPatience); }
+    /// Ends it for good, and says whether it did.
+    [[nodiscard]] bool kill() const {
+        return ::syscall(SYS_pidfd_send_signal, pidfd_.get(), SIGKILL, nullptr, 0) == 0 && ends();
+    }
     [[nodiscard]] bool alive() const { return !ends_within(std::chrono::milliseconds{0}); }
 
  private:
