@@ -51,21 +51,25 @@ Renewed renew(Tables& tables, const Renew& request) {
             record->epoch != run.epoch || record->delivery != run.delivery) {
             return reply;
         }
-        record->lease_until = until;
-        tables.put_record(*record);
+        if (!request.look) {
+            record->lease_until = until;
+            tables.put_record(*record);
+        }
     }
     if (run.fence != 0) {
         auto lock = tables.lock(run.record.ns, run.lock_key);
         reply.lock_kept = lock && lock->owner == run.worker && lock->fence == run.fence;
-        if (reply.lock_kept) {
+        if (reply.lock_kept && !request.look) {
             lock->lease_until = until;
             tables.put_lock(*lock);
-        } else {
+        } else if (!reply.lock_kept) {
             note(tables, EventKind::kLockLost, *row, run.worker, "lock " + run.lock_key);
         }
     }
-    row->lease_until = until;
-    tables.update_job(*row);
+    if (!request.look) {
+        row->lease_until = until;
+        tables.update_job(*row);
+    }
     reply.kept = true;
     reply.cancel = row->cancel_requested;
     return reply;

@@ -74,6 +74,7 @@ void WorkerMachine::Core::send_begin(Run& run) {
     command.lease = config_.lease;
     command.attempts = run.row.attempts;
     command.may_take_over = trust_.whole_lease(now_);
+    command.random = random_.next();
     command.lock_token = run.lock_token;
     command.lock_refused = run.lock_refused;
     if (run.lock_refused && run.setup->policy.on_busy == OnBusy::kWait) {

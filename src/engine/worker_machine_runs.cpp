@@ -161,6 +161,7 @@ Settle WorkerMachine::Core::make_settle(const Run& run, Outcome outcome) {
     settle.policy = run.setup->policy;
     settle.outcome = std::move(outcome);
     settle.random = random_.next();
+    settle.ran_for = run.handled ? now_ - run.handler_at : Millis{0};
     for (const HeldLock& lock : run.locks) {
         if (lock.extra) settle.extra_locks.push_back({lock.name, lock.fence});
     }
