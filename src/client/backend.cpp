@@ -1,0 +1,55 @@
+#include "client/backend.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <functional>
+#include <future>
+#include <optional>
+#include <utility>
+
+#include "backends/memory/memory_store.hpp"
+#include "base/errors.hpp"
+#include "client/environment.hpp"
+
+namespace sekali::client {
+namespace {
+
+constexpr std::string_view kSqliteScheme = "sqlite:";
+constexpr std::string_view kMemoryUrl = "memory:";
+
+/// Where the XDG base directory specification puts state; for root where Debian puts it.
+std::string state_folder() {
+    if (const auto folder = environment_variable("XDG_STATE_HOME")) return *folder;
+    if (::geteuid() == 0) return "/var/lib";
+    return environment_variable("HOME").value_or("") + "/.local/state";
+}
+
+}  // namespace
+
+Result<void> Backend::run(std::function<void(engine::Tables&)> work) {
+    std::promise<Result<void>> durable;
+    auto answer = durable.get_future();
+    std::vector<engine::Task> tasks;
+    tasks.push_back({.work = std::move(work), .done = [&durable](Result<void> result) {
+                         durable.set_value(std::move(result));
+                     }});
+    executor_->submit(std::move(tasks));
+    return answer.get();
+}
+
+std::string default_url() {
+    return fmt::format("{}{}/sekali/sekali.db", kSqliteScheme, state_folder());
+}
+
+Result<std::shared_ptr<Backend>> open_backend(std::string_view url) {
+    const std::string chosen = url.empty() ? default_url() : std::string(url);
+    if (chosen == kMemoryUrl) {
+        return std::make_shared<Backend>(
+            chosen, std::make_unique<memory::MemoryStore>(memory::MemoryStore::Mode::kThreaded));
+    }
+    return base::usage_error(fmt::format("no store is built in for the URL {}", chosen),
+                             "use sqlite:PATH");
+}
+
+}  // namespace sekali::client

@@ -1,0 +1,200 @@
+#include "client/worker_shell.hpp"
+
+#include <random>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+#include "base/assert.hpp"
+#include "base/ids.hpp"
+#include "client/passage.hpp"
+
+namespace sekali::client {
+namespace {
+
+using namespace engine;
+
+/// How long one look for changes may take: a worker that ends waits for no longer.
+constexpr Millis kWatchSlice{100};
+
+class SeededRandom final : public Random {
+ public:
+    double next() override { return uniform_(engine_); }
+
+ private:
+    std::mt19937_64 engine_{std::stoull(base::random_hex(8), nullptr, 16)};
+    std::uniform_real_distribution<double> uniform_{0.0, 1.0};
+};
+
+Error lost(Applied applied) {
+    return {.code = ErrorCode::kUnreachable,
+            .message = "a test made this request fail",
+            .applied = applied,
+            .retryable = true};
+}
+
+/// Gathers one call, so that its answer becomes an event, and marks the fault points around it.
+template <typename Call, typename Answered, typename Submit>
+void gather(std::vector<Call>& calls, const std::shared_ptr<Inbox>& inbox, Submit submit,
+            Passage passage) {
+    using Reply = decltype(Answered::reply);
+    const Tag tag = submit.tag;
+    if (passage.depart()) {
+        inbox->push(Answered{tag, lost(Applied::kNo)});
+        return;
+    }
+    calls.push_back({std::move(submit.command), [inbox, tag, passage](Reply reply) {
+                         if (passage.arrive(reply)) reply = lost(Applied::kMaybe);
+                         inbox->push(Answered{tag, std::move(reply)});
+                     }});
+}
+
+template <typename Port, typename Call>
+void submit_all(Port& port, std::vector<Call>& calls) {
+    if (!calls.empty()) port.submit(std::exchange(calls, {}));
+}
+
+}  // namespace
+
+/// One action of the machine, carried out.
+struct WorkerShell::Performer {
+    WorkerShell& shell;
+
+    void operator()(action::SubmitQueue&& submit) const {
+        const Passage passage(submit.command);
+        gather<QueuePort::Call, event::QueueAnswered>(shell.queue_calls_, shell.inbox_,
+                                                      std::move(submit), passage);
+    }
+    void operator()(action::SubmitStore&& submit) const {
+        const Passage passage(submit.command, shell.joint_queue_, shell.locks_in_store_);
+        gather<StorePort::Call, event::StoreAnswered>(shell.store_calls_, shell.inbox_,
+                                                      std::move(submit), passage);
+    }
+    void operator()(action::SubmitLock&& submit) const {
+        const Passage passage(submit.command);
+        gather<LockPort::Call, event::LockAnswered>(shell.lock_calls_, shell.inbox_,
+                                                    std::move(submit), passage);
+    }
+    void operator()(action::StartHandler&& start) const {
+        shell.observer_.handler_started(start);
+        shell.runner_for(start.run, start.delivery).start(std::move(start));
+    }
+    void operator()(action::AskProbe&& ask) const {
+        shell.runner_for(ask.run, ask.delivery).probe(std::move(ask));
+    }
+    void operator()(action::AskStop&& stop) const {
+        shell.observer_.stop_asked(stop.run, stop.reason);
+        if (Runner* runner = shell.runner_of(stop.run)) runner->ask_stop(stop.run, stop.reason);
+    }
+    void operator()(action::KillRun&& kill) const {
+        if (Runner* runner = shell.runner_of(kill.run)) runner->kill(kill.run);
+    }
+    void operator()(action::CompleteCommit&& complete) const {
+        if (Runner* runner = shell.runner_of(complete.run)) {
+            runner->complete_commit(complete.run, complete.settled);
+        }
+    }
+    void operator()(action::RunClosed&& closed) const {
+        shell.running_.erase(closed.run);
+        shell.observer_.run_closed(closed);
+    }
+    void operator()(action::SetTimer&& timer) const { shell.timer_ = timer.at; }
+    void operator()(action::Recycle&& recycle) const { shell.observer_.recycling(recycle); }
+    void operator()(action::Exit&& exit) const { shell.exit_ = std::move(exit); }
+};
+
+WorkerShell::WorkerShell(WorkerConfig config, Ports ports,
+                         std::map<std::string, Runner*, std::less<>> runners,
+                         ShellObserver& observer, std::shared_ptr<Inbox> inbox)
+    : joint_queue_(config.queue.joint),
+      locks_in_store_(config.locks_in_store),
+      ports_(ports),
+      runners_(std::move(runners)),
+      observer_(observer),
+      inbox_(std::move(inbox)),
+      random_(std::make_unique<SeededRandom>()),
+      concurrency_(config.concurrency),
+      machine_(std::move(config), *random_) {}
+
+WorkerShell::~WorkerShell() = default;
+
+Runner& WorkerShell::runner_for(RunId run, const Delivery& delivery) {
+    const auto found = runners_.find(delivery.row.job.kind);
+    SEKALI_ASSERT(found != runners_.end(), "a job was claimed whose kind has no handler here");
+    running_[run] = found->second;
+    return *found->second;
+}
+
+Runner* WorkerShell::runner_of(RunId run) const {
+    const auto found = running_.find(run);
+    return found == running_.end() ? nullptr : found->second;
+}
+
+action::Exit WorkerShell::run() {
+    std::jthread watcher([this](const std::stop_token& stop) { watch_changes(stop); });
+    perform(machine_.on(event::Start{}, local_now()));
+    while (!exit_) {
+        std::vector<Event> events = inbox_->wait(timer_);
+        const LocalTime now = local_now();
+        if (timer_ && now >= *timer_) {
+            timer_.reset();
+            events.emplace_back(event::Tick{});
+        }
+        for (Event& next : events)
+            perform(machine_.on(std::move(next), now));
+        submit_gathered();
+        update_idle();
+    }
+    return *exit_;
+}
+
+void WorkerShell::stop() {
+    inbox_->push(event::StopRequested{});
+}
+
+void WorkerShell::stop_now() {
+    inbox_->push(event::StopNow{});
+}
+
+void WorkerShell::perform(std::vector<Action> actions) {
+    for (Action& next : actions)
+        std::visit(Performer{*this}, std::move(next));
+}
+
+void WorkerShell::submit_gathered() {
+    submit_all(ports_.locks, lock_calls_);
+    submit_all(ports_.store, store_calls_);
+    submit_all(ports_.queue, queue_calls_);
+}
+
+/// A worker without a free slot need not look for changes.
+void WorkerShell::update_idle() {
+    const WorkerStatus status = machine_.status();
+    if (status.store_answers != store_answers_) {
+        store_answers_ = status.store_answers;
+        observer_.store_answers(store_answers_);
+    }
+    const bool idle =
+        !status.stopping && status.claimed + status.running + status.settling < concurrency_;
+    {
+        const std::lock_guard guard(idle_mutex_);
+        idle_ = idle;
+    }
+    idle_changed_.notify_one();
+}
+
+void WorkerShell::watch_changes(const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+        {
+            std::unique_lock guard(idle_mutex_);
+            if (!idle_changed_.wait(guard, stop, [this] { return idle_; })) return;
+        }
+        const LocalTime begun = local_now();
+        ports_.changes.wait_for_change(kWatchSlice);
+        // A wait to its end saw nothing; the machine looks by itself once an idle poll.
+        if (local_now() - begun < kWatchSlice) inbox_->push_change();
+    }
+}
+
+}  // namespace sekali::client
