@@ -60,7 +60,7 @@ AdminReply cancel_job(Tables& tables, std::string_view id, std::string_view who,
     note(tables, EventKind::kCancelled, *row, {}, by(reason, who));
     row->requested_by = who;
     end_job(tables, *row, JobState::kCancelled, std::string{reason});
-    if (record) wake_for_key(tables, record->id);
+    wake_for_key(tables, record_key(row->job));
     return reply_of(AdminReply::Kind::kDone, row);
 }
 

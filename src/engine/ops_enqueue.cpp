@@ -39,6 +39,30 @@ bool is_unstarted(const JobRow& row) {
            row.state == JobState::kWaiting;
 }
 
+void wait_for_end_of(JobRow& row, std::string_view key) {
+    row.state = JobState::kWaiting;
+    row.waiting_for = WaitFor::kKey;
+    row.waiting_name = key;
+}
+
+/// Makes room in the slot for `row`: a holder that has not started is cancelled; one that has keeps
+/// running, and its only follow-up waits for its end.
+void replace(Tables& tables, const JobRow& holder, JobRow& row) {
+    note(tables, EventKind::kReplaced, holder, {}, "by " + row.job.id);
+    if (is_unstarted(holder) &&
+        cancel_job(tables, holder.job.id, "enqueue", "replaced").kind == AdminReply::Kind::kDone) {
+        const bool is_follow_up =
+            holder.waiting_for == WaitFor::kKey && holder.waiting_name != holder.job.key;
+        if (is_follow_up) wait_for_end_of(row, holder.waiting_name);
+        return;
+    }
+    // A cancel that found an unknown run has made it held.
+    JobRow started = *tables.job(holder.job.id);
+    started.slot_held = false;
+    tables.update_job(started);
+    wait_for_end_of(row, started.job.key);
+}
+
 }  // namespace
 
 EnqueueReply enqueue(Tables& tables, const EnqueueRequest& request) {
@@ -70,18 +94,7 @@ EnqueueReply enqueue(Tables& tables, const EnqueueRequest& request) {
         if (holder) {
             reply.kind = EnqueueReply::Kind::kReplaced;
             reply.winner = *holder;
-            note(tables, EventKind::kReplaced, *holder, {}, "by " + row.job.id);
-            if (is_unstarted(*holder)) {
-                cancel_job(tables, holder->job.id, "enqueue", "replaced");
-            } else {
-                // The one that runs keeps running; its follow-up takes the slot and waits for its
-                // end.
-                holder->slot_held = false;
-                tables.update_job(*holder);
-                row.state = JobState::kWaiting;
-                row.waiting_for = WaitFor::kKey;
-                row.waiting_name = holder->job.key;
-            }
+            replace(tables, *holder, row);
         }
         row.slot_held = true;
     }

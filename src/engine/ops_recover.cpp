@@ -128,12 +128,21 @@ class LostClaim {
     std::optional<RecordRow> record_;
 };
 
+/// Whether a job of this key is under way to its own end, which then wakes the line. Waking the
+/// line before a retry is due would only make it look in vain, again and again.
+bool comes_by_itself(Tables& tables, const RecordKey& key) {
+    const auto record = tables.record(key);
+    if (record && record->state != RecordState::kRetryable) return false;
+    const auto job = tables.live_job_of_key(key);
+    return job && job->state != JobState::kWaiting;
+}
+
 void wake_stalled(Tables& tables, const Recover& request) {
     for (const std::string& name : tables.stalled_lines(request.ns, request.limit)) {
         wake_for_lock(tables, request.ns, name);
     }
     for (const RecordKey& key : tables.stalled_keys(request.ns, request.limit)) {
-        wake_for_key(tables, key);
+        if (!comes_by_itself(tables, key)) wake_for_key(tables, key);
     }
 }
 

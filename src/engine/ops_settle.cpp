@@ -156,7 +156,7 @@ Settled SettleRun::succeed() {
         row_->epoch = run().epoch;
         end_job(tables_, *row_, JobState::kSucceeded, {});
     }
-    if (has_record()) wake_for_key(tables_, run().record);
+    wake_for_key(tables_, record_key(request_.job));
     reply.state = JobState::kSucceeded;
     return reply;
 }
@@ -322,7 +322,7 @@ Settled SettleRun::end(JobState state, std::string reason) {
                    state == JobState::kDead ? RecordState::kDead : RecordState::kCancelled);
     }
     end_job(tables_, *row_, state, std::move(reason));
-    if (has_record()) wake_for_key(tables_, run().record);
+    wake_for_key(tables_, record_key(row_->job));
     Settled reply;
     reply.state = state;
     return reply;

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "engine/ops_internal.hpp"
 
 namespace sekali::engine {
@@ -8,11 +10,12 @@ namespace {
 // a line whose first job nobody serves stands still only for a moment.
 constexpr Millis kReservation{2000};
 
-void make_ready(Tables& tables, JobRow& row) {
-    row.state = JobState::kReady;
+void end_wait(Tables& tables, JobRow& row) {
     row.waiting_for = WaitFor::kNothing;
     row.waiting_name.clear();
-    row.run_at = tables.now();
+    // A job that waited from its enqueue on may have a delay of its own.
+    row.state = row.run_at > tables.now() ? JobState::kScheduled : JobState::kReady;
+    row.run_at = std::max(row.run_at, tables.now());
     tables.update_job(row);
 }
 
@@ -83,7 +86,7 @@ void wake_for_lock(Tables& tables, std::string_view ns, std::string_view name) {
     std::optional<LockRow> lock = tables.lock(ns, name);
     if (lock && lock_is_live(tables, *lock)) return;
     std::optional<JobRow> first = tables.first_waiting(ns, WaitFor::kLock, {}, name);
-    if (first) make_ready(tables, *first);
+    if (first) end_wait(tables, *first);
     if (!lock) return;
     lock->reserved_for = first ? first->job.id : std::string{};
     lock->reserved_until = first ? tables.now() + kReservation : StoreTime{};
@@ -92,7 +95,7 @@ void wake_for_lock(Tables& tables, std::string_view ns, std::string_view name) {
 
 void wake_for_key(Tables& tables, const RecordKey& key) {
     if (auto first = tables.first_waiting(key.ns, WaitFor::kKey, key.kind, key.key)) {
-        make_ready(tables, *first);
+        end_wait(tables, *first);
     }
 }
 

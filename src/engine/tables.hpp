@@ -95,7 +95,8 @@ class Tables {
                                                 std::string_view kind, std::string_view name) = 0;
     /// Whether a live, held or dead job uses this idempotency key; such a record is not pruned.
     virtual bool has_live_or_dead_job(const RecordKey& key) = 0;
-    /// The oldest live job that uses this idempotency key.
+    /// A live job that uses this idempotency key: one that does not wait in line before those that
+    /// do, then the oldest.
     virtual std::optional<JobRow> live_job_of_key(const RecordKey& key) = 0;
     /// When the next scheduled job of these queues and kinds is due.
     virtual std::optional<StoreTime> next_run_at(const ClaimSpec& spec) = 0;

@@ -184,11 +184,14 @@ bool MemoryTables::has_live_or_dead_job(const RecordKey& key) {
 std::optional<JobRow> MemoryTables::live_job_of_key(const RecordKey& key) {
     const auto of_key = jobs_.by_key().find(key);
     if (of_key == jobs_.by_key().end()) return std::nullopt;
+    const JobRow* found = nullptr;
     for (const std::int64_t seq : of_key->second.live_or_dead) {
         const JobRow& row = jobs_.at(seq);
-        if (!is_final(row.state)) return row;
+        if (is_final(row.state)) continue;
+        if (row.state != JobState::kWaiting) return row;
+        if (found == nullptr) found = &row;
     }
-    return std::nullopt;
+    return copy_of(found);
 }
 
 std::optional<StoreTime> MemoryTables::next_run_at(const engine::ClaimSpec& spec) {

@@ -198,33 +198,52 @@ std::vector<engine::LockRow> MemoryTables::idle_locks(std::string_view ns, Store
     return rows;
 }
 
-std::vector<std::string> MemoryTables::stalled_lines(std::string_view ns, std::size_t limit) {
-    std::vector<std::string> names;
+std::vector<JobTable::LineName> MemoryTables::find_lines(
+    std::string_view ns, WaitFor wait, std::size_t limit,
+    const std::function<bool(const JobTable::LineName&)>& stalled) {
+    std::vector<JobTable::LineName> all;
     const auto& lines = jobs_.lines();
-    const std::tuple first{ns, WaitFor::kLock, std::string_view{}, std::string_view{}};
-    for (auto at = lines.lower_bound(first); at != lines.end() && names.size() < limit; ++at) {
-        const auto& [line_ns, wait, kind, name] = at->first;
-        if (line_ns != ns || wait != WaitFor::kLock) break;
-        const auto row = lock(ns, name);
+    const std::tuple first{ns, wait, std::string_view{}, std::string_view{}};
+    for (auto at = lines.lower_bound(first); at != lines.end(); ++at) {
+        if (std::get<0>(at->first) != ns || std::get<1>(at->first) != wait) break;
+        all.push_back(at->first);
+    }
+    // Each look goes on behind the last one, so that lines that stay stalled hide no others.
+    JobTable::LineName& last = last_line_seen_[{std::string(ns), wait}];
+    std::rotate(all.begin(), std::upper_bound(all.begin(), all.end(), last), all.end());
+    std::vector<JobTable::LineName> found;
+    for (const JobTable::LineName& line : all) {
+        if (found.size() == limit) break;
+        if (stalled(line)) found.push_back(line);
+    }
+    if (found.size() == limit && !found.empty()) last = found.back();
+    return found;
+}
+
+std::vector<std::string> MemoryTables::stalled_lines(std::string_view ns, std::size_t limit) {
+    const auto stalled = [this](const JobTable::LineName& line) {
+        const auto row = lock(std::get<0>(line), std::get<3>(line));
         const bool held = row && !row->owner.empty() && row->lease_until > now_;
         const bool reserved = row && !row->reserved_for.empty() && row->reserved_until > now_;
-        if (!held && !reserved) names.push_back(name);
+        return !held && !reserved;
+    };
+    std::vector<std::string> names;
+    for (const JobTable::LineName& line : find_lines(ns, WaitFor::kLock, limit, stalled)) {
+        names.push_back(std::get<3>(line));
     }
     return names;
 }
 
 std::vector<engine::RecordKey> MemoryTables::stalled_keys(std::string_view ns, std::size_t limit) {
-    std::vector<RecordKey> keys;
-    const auto& lines = jobs_.lines();
-    const std::tuple first{ns, WaitFor::kKey, std::string_view{}, std::string_view{}};
-    for (auto at = lines.lower_bound(first); at != lines.end() && keys.size() < limit; ++at) {
-        const auto& [line_ns, wait, kind, name] = at->first;
-        if (line_ns != ns || wait != WaitFor::kKey) break;
-        RecordKey key{line_ns, kind, name};
-        const auto row = record(key);
+    const auto stalled = [this](const JobTable::LineName& line) {
+        const auto row = record({std::get<0>(line), std::get<2>(line), std::get<3>(line)});
         const bool runs = row && row->state == RecordState::kProcessing && row->lease_until > now_;
         const bool held = row && row->state == RecordState::kHeld;
-        if (!runs && !held) keys.push_back(std::move(key));
+        return !runs && !held;
+    };
+    std::vector<RecordKey> keys;
+    for (const JobTable::LineName& line : find_lines(ns, WaitFor::kKey, limit, stalled)) {
+        keys.push_back({std::get<0>(line), std::get<2>(line), std::get<3>(line)});
     }
     return keys;
 }

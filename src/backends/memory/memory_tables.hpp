@@ -149,6 +149,9 @@ class MemoryTables final : public engine::Tables {
     void set_record(const RecordKey& key, std::optional<RecordRow> row);
     std::optional<RecordRow> replace_record(const RecordKey& key, std::optional<RecordRow> row);
     [[nodiscard]] bool paused(std::string_view ns, std::string_view queue) const;
+    std::vector<JobTable::LineName> find_lines(
+        std::string_view ns, engine::WaitFor wait, std::size_t limit,
+        const std::function<bool(const JobTable::LineName&)>& stalled);
     [[nodiscard]] bool held_up(const JobTable::LineName& line);
     void index_record(const RecordRow& row, bool present);
     [[nodiscard]] std::set<RecordKey> known_keys(std::string_view ns) const;
@@ -172,6 +175,7 @@ class MemoryTables final : public engine::Tables {
     std::map<std::string, engine::WorkerRow, std::less<>> workers_;
     std::map<Name, engine::QueueRow, std::less<>> queues_;
     std::map<std::string, engine::OwnerFate, std::less<>> fates_;
+    std::map<std::pair<std::string, engine::WaitFor>, JobTable::LineName> last_line_seen_;
 };
 
 }  // namespace sekali::memory
