@@ -97,11 +97,16 @@ AdminReply retry_dead(Tables& tables, std::string_view id, std::string_view who)
     auto record = tables.record(record_key(row->job));
     if (record &&
         (record->state == RecordState::kDead || record->state == RecordState::kCancelled)) {
-        record->state = RecordState::kRetryable;
-        record->not_before = tables.now();
-        record->owner.clear();
-        record->job_id = row->job.id;
-        tables.put_record(*record);
+        if (record->fingerprint == row->job.fingerprint) {
+            record->state = RecordState::kRetryable;
+            record->not_before = tables.now();
+            record->owner.clear();
+            record->job_id = row->job.id;
+            tables.put_record(*record);
+        } else {
+            // Whoever retries it knows this end, so it may start afresh with its own payload.
+            row->job.named_end = record->ends;
+        }
     }
     note(tables, EventKind::kReplay, *row, {}, by("dead letter retried", who));
     row->state = JobState::kReady;
@@ -149,6 +154,8 @@ void run_on(Tables& tables, JobRow& row, std::optional<RecordRow>& record) {
         tables.put_record(*record);
     }
     row.interruptions = row.lost_claims = 0;
+    row.cancel_requested = false;
+    row.requested_by.clear();
     row.reason.clear();
     requeue(tables, row, Millis{0});
 }
