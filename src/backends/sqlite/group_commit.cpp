@@ -1,0 +1,127 @@
+#include "backends/sqlite/group_commit.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <numeric>
+#include <utility>
+
+#include "backends/sqlite/errors.hpp"
+#include "base/clock.hpp"
+
+namespace sekali::sqlite {
+namespace {
+
+using engine::Task;
+
+/// Work in one transaction, after which it commits: others wait for their turn meanwhile.
+constexpr std::chrono::milliseconds kWorkAtOnce{5};
+/// Tasks that may fail in one group before all that is left of it runs one by one.
+constexpr std::size_t kSetAside = 8;
+
+std::optional<Error> failure_of(const auto& action) {
+    try {
+        action();
+        return std::nullopt;
+    } catch (const Failure& failure) {
+        return failure.error();
+    } catch (const std::exception& thrown) {
+        return Error{.code = ErrorCode::kInternal, .message = thrown.what()};
+    } catch (...) {
+        return Error{.code = ErrorCode::kInternal, .message = "a task threw something unknown"};
+    }
+}
+
+}  // namespace
+
+std::vector<std::optional<Result<void>>> GroupCommit::run(std::span<const Task> tasks) {
+    made_news_ = false;
+    std::vector<std::optional<Result<void>>> answers(tasks.size());
+    std::vector<std::size_t> together(tasks.size());
+    std::iota(together.begin(), together.end(), std::size_t{0});
+    std::vector<std::size_t> alone;
+    while (!together.empty()) {
+        Attempt tried = attempt(tasks, together);
+        if (tried.end == Attempt::End::kCommitted) {
+            for (std::size_t i = 0; i < tried.ran; ++i)
+                answers[together[i]] = Result<void>{};
+            break;
+        }
+        if (tried.end == Attempt::End::kNoTransaction || together.size() == 1) {
+            for (const std::size_t i : together)
+                answers[i] = Result<void>(*tried.error);
+            break;
+        }
+        if (tried.end == Attempt::End::kTaskFailed && alone.size() < kSetAside) {
+            const auto culprit = together.begin() + static_cast<std::ptrdiff_t>(tried.ran) - 1;
+            alone.push_back(*culprit);
+            together.erase(culprit);
+        } else {
+            alone.insert(alone.end(), together.begin(), together.end());
+            together.clear();
+        }
+    }
+    for (const std::size_t i : alone) {
+        Attempt tried = attempt(tasks, std::span(&i, 1));
+        answers[i] = tried.error ? Result<void>(*std::move(tried.error)) : Result<void>{};
+    }
+    return answers;
+}
+
+GroupCommit::Attempt GroupCommit::attempt(std::span<const Task> tasks,
+                                          std::span<const std::size_t> chosen) {
+    Attempt tried{Attempt::End::kNoTransaction, 0, begin()};
+    if (tried.error) return tried;
+    const auto until = base::steady_now() + kWorkAtOnce;
+    for (const std::size_t i : chosen) {
+        ++tried.ran;
+        tried.error = work(tasks[i]);
+        if (tried.error) {
+            roll_back();
+            tried.end = Attempt::End::kTaskFailed;
+            return tried;
+        }
+        if (base::steady_now() >= until) break;
+    }
+    const bool news = tables_.made_news();
+    tried.error = commit();
+    tried.end = tried.error ? Attempt::End::kCommitFailed : Attempt::End::kCommitted;
+    if (tried.error) {
+        roll_back();
+    } else {
+        made_news_ = made_news_ || news;
+    }
+    return tried;
+}
+
+std::optional<Error> GroupCommit::begin() {
+    auto error = failure_of([&] {
+        Query(tables_.statements(), Sql::kBegin).run();
+        tables_.start(timer_.now());
+        timer_.keep_bound(tables_.statements(), tables_.now());
+    });
+    if (error) roll_back();
+    return error;
+}
+
+std::optional<Error> GroupCommit::work(const Task& task) {
+    return failure_of([&] {
+        task.work(tables_);
+        if (!connection_.in_transaction()) {
+            throw Failure(refused("the transaction ended before its task did", {}));
+        }
+    });
+}
+
+std::optional<Error> GroupCommit::commit() {
+    auto error = failure_of([&] { Query(tables_.statements(), Sql::kCommit).run(); });
+    // Where the disk failed, the end of the log may have reached it all the same.
+    if (error && error->backend_code.starts_with("SQLITE_IOERR")) error->applied = Applied::kMaybe;
+    return error;
+}
+
+void GroupCommit::roll_back() {
+    connection_.roll_back();
+    timer_.forget_bound();
+}
+
+}  // namespace sekali::sqlite

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "backends/sqlite/store_time.hpp"
+#include "backends/sqlite/tables.hpp"
+#include "engine/tables.hpp"
+
+namespace sekali::sqlite {
+
+/// Runs tasks in transactions on one connection: many in one commit, and, where that fails, so that
+/// none pays for another. For one thread; the caller holds the write gate.
+class GroupCommit {
+ public:
+    GroupCommit(SqliteTables& tables, Connection& connection, StoreTimer& timer)
+        : tables_(tables), connection_(connection), timer_(timer) {}
+
+    /// An answer for every task that was dealt with; those that found no time are left out, to be
+    /// taken first the next time. At least one is dealt with.
+    [[nodiscard]] std::vector<std::optional<Result<void>>> run(std::span<const engine::Task> tasks);
+    /// Whether the commits of the last `run` made anything ready or ended anything.
+    [[nodiscard]] bool made_news() const { return made_news_; }
+
+ private:
+    struct Attempt {
+        enum class End { kCommitted, kNoTransaction, kTaskFailed, kCommitFailed } end;
+        std::size_t ran = 0;  ///< Tasks that were run; the last one of them failed.
+        std::optional<Error> error;
+    };
+    [[nodiscard]] Attempt attempt(std::span<const engine::Task> tasks,
+                                  std::span<const std::size_t> chosen);
+    [[nodiscard]] std::optional<Error> begin();
+    [[nodiscard]] std::optional<Error> work(const engine::Task& task);
+    [[nodiscard]] std::optional<Error> commit();
+    void roll_back();
+
+    SqliteTables& tables_;
+    Connection& connection_;
+    StoreTimer& timer_;
+    bool made_news_ = false;
+};
+
+}  // namespace sekali::sqlite

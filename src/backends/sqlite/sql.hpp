@@ -1,0 +1,117 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace sekali::sqlite {
+
+/// Every statement that a connection keeps prepared.
+enum class Sql : std::uint8_t {
+    kBegin,
+    kBeginRead,
+    kCommit,
+    kSavepoint,
+    kSavepointRelease,
+    kSavepointRollBack,
+    kMeta,
+    kPutMeta,
+    kRaiseMeta,
+
+    kLastSeq,
+    kJob,
+    kJobBySeq,
+    kClaimedJob,
+    kInsertJob,
+    kUpdateJob,
+    kUpdateJobInPlace,
+    kFinishJob,
+    kDeleteJob,
+    kFinished,
+    kFinishedBySeq,
+    kHasFinished,
+    kHasJob,
+    kInsertFinished,
+    kReviveJob,
+    kDeleteFinished,
+    kPayload,
+    kFinishedPayload,
+    kPromoteDue,
+    kReadyPlaces,
+    kRunning,
+    kCountBegun,
+    kHasJobsOf,
+    kSlotHolder,
+    kFirstForLock,
+    kFirstForKey,
+    kLiveWithKey,
+    kLiveWithId,
+    kDeadWithKey,
+    kDeadWithId,
+    kNextRunAt,
+    kHasRetry,
+    kHasReady,
+    kRunningServed,
+    kNextLockLine,
+    kNextKeyLine,
+    kLockLineJobs,
+    kKeyLineJobs,
+    kJobsOfKey,
+    kFinishedOfKey,
+    kLiveCounts,
+
+    kRecord,
+    kPutRecord,
+    kUpdateRecordInPlace,
+    kDeleteRecord,
+    kPrunableRecords,
+    kStaleRecords,
+    kSteps,
+    kPutStep,
+    kDeleteSteps,
+
+    kLock,
+    kPutLock,
+    kDeleteLock,
+    kLocksHeld,
+    kLocksIdle,
+
+    kAddAttempt,
+    kAddEvent,
+    kAttemptsOfKey,
+    kEventsOfKey,
+    kNextRecordKind,
+    kRecordKeysFrom,
+    kRecordKeysBefore,
+    kKindsOfJobKey,
+    kKindsOfFinishedKey,
+    kKindOfId,
+    kKindOfFinishedId,
+    kJobKeysFrom,
+    kJobKeysBefore,
+    kFinishedKeysFrom,
+    kFinishedKeysBefore,
+    kPruneFinished,
+    kPruneAttempts,
+    kPruneEvents,
+
+    kWorker,
+    kPutWorker,
+    kDeleteWorker,
+    kWorkers,
+    kLiveness,
+    kPutLiveness,
+    kDeleteLiveness,
+    kOldLiveness,
+    kQueue,
+    kPutQueue,
+    kQueues,
+
+    kCount_,
+};
+
+inline constexpr std::size_t kSqlCount = static_cast<std::size_t>(Sql::kCount_);
+
+[[nodiscard]] std::string_view text_of(Sql which);
+
+}  // namespace sekali::sqlite

@@ -1,0 +1,268 @@
+#include <algorithm>
+#include <set>
+#include <tuple>
+
+#include "backends/sqlite/rows.hpp"
+#include "backends/sqlite/tables.hpp"
+
+// What is ready, running, waiting in line, or due.
+namespace sekali::sqlite {
+namespace {
+
+using engine::ClaimSpec;
+using engine::JobRow;
+using engine::JobState;
+using engine::RecordKey;
+using engine::StoreTime;
+using engine::WaitFor;
+
+/// Lines that one search for standing lines looks at, so that a recovery pass stays short whatever
+/// the number of lines; the next pass goes on from there.
+constexpr std::size_t kLinesAtOnce = 1000;
+
+}  // namespace
+
+std::size_t SqliteTables::promote_due(std::string_view ns, std::size_t limit) {
+    const std::size_t promoted = Query(statements_, Sql::kPromoteDue, ns, now_, limit).run();
+    if (promoted != 0) {
+        job_places_.clear();
+        made_news_ = true;
+    }
+    return promoted;
+}
+
+bool SqliteTables::paused(std::string_view ns, std::string_view queue_name) {
+    const auto row = queue(ns, queue_name);
+    return row && row->paused;
+}
+
+std::vector<std::string> SqliteTables::open_queues(const ClaimSpec& spec) {
+    std::vector<std::string> open = spec.queues;
+    std::erase_if(open, [&](const std::string& name) { return paused(spec.ns, name); });
+    return open;
+}
+
+std::vector<JobRow> SqliteTables::claimable(const ClaimSpec& spec) {
+    // One bounded search for each queue and kind, so that a head of kinds that nobody here serves
+    // slows nothing down.
+    std::vector<std::pair<std::int32_t, std::int64_t>> places;
+    for (const std::string& queue_name : open_queues(spec)) {
+        for (const std::string& kind : spec.kinds) {
+            Query query(statements_, Sql::kReadyPlaces, spec.ns, queue_name, kind, spec.limit);
+            while (query.next()) {
+                const auto priority = query.take<std::int32_t>();
+                places.emplace_back(-priority, query.take<std::int64_t>());
+            }
+        }
+    }
+    std::sort(places.begin(), places.end());
+    places.erase(std::unique(places.begin(), places.end()), places.end());
+    places.resize(std::min(places.size(), spec.limit));
+    std::vector<JobRow> rows;
+    rows.reserve(places.size());
+    for (const auto& [order, seq] : places) {
+        Query query(statements_, Sql::kClaimedJob, seq);
+        if (auto row = one_job(query)) {
+            query.take_into(row->job.payload);
+            rows.push_back(*std::move(row));
+        }
+    }
+    return rows;
+}
+
+std::vector<JobRow> SqliteTables::lapsed_jobs(std::string_view ns,
+                                              const std::vector<std::string>& kinds,
+                                              std::int64_t after_seq, std::size_t limit) {
+    const std::set<std::string_view> wanted(kinds.begin(), kinds.end());
+    std::vector<std::int64_t> lost;
+    {
+        Query query(statements_, Sql::kRunning, ns, after_seq);
+        while (lost.size() < limit && query.next()) {
+            const auto seq = query.take<std::int64_t>();
+            const auto kind = query.take<std::string>();
+            const auto owner = query.take<std::string>();
+            if (!wanted.contains(kind)) continue;
+            const bool lapsed = query.take<StoreTime>() <= now_;
+            if (lapsed || owner_fate(owner) == engine::OwnerFate::kDead) lost.push_back(seq);
+        }
+    }
+    std::vector<JobRow> rows;
+    for (const std::int64_t seq : lost) {
+        Query query(statements_, Sql::kJobBySeq, seq);
+        if (auto row = one_job(query)) rows.push_back(*std::move(row));
+    }
+    return rows;
+}
+
+std::uint64_t SqliteTables::count_begun(std::string_view owner) {
+    Query query(statements_, Sql::kCountBegun, owner);
+    return query.next() ? query.take<std::uint64_t>() : 0;
+}
+
+bool SqliteTables::has_jobs_of(std::string_view owner) {
+    return Query(statements_, Sql::kHasJobsOf, owner).next();
+}
+
+std::optional<JobRow> SqliteTables::unique_holder(std::string_view ns, std::string_view kind,
+                                                  std::string_view unique_key) {
+    Query query(statements_, Sql::kSlotHolder, ns, kind, unique_key);
+    return one_job(query);
+}
+
+std::optional<JobRow> SqliteTables::first_waiting(std::string_view ns, WaitFor wait,
+                                                  std::string_view kind, std::string_view name) {
+    if (wait == WaitFor::kLock) {
+        Query query(statements_, Sql::kFirstForLock, ns, name);
+        return one_job(query);
+    }
+    Query query(statements_, Sql::kFirstForKey, ns, kind, name);
+    return one_job(query);
+}
+
+bool SqliteTables::has_live_or_dead_job(const RecordKey& key) {
+    for (const Sql which :
+         {Sql::kLiveWithKey, Sql::kLiveWithId, Sql::kDeadWithKey, Sql::kDeadWithId}) {
+        if (Query(statements_, which, key.ns, key.kind, key.key).next()) return true;
+    }
+    return false;
+}
+
+std::optional<JobRow> SqliteTables::live_job_of_key(const RecordKey& key) {
+    Query with_key(statements_, Sql::kLiveWithKey, key.ns, key.kind, key.key);
+    auto oldest = one_job(with_key);
+    Query with_id(statements_, Sql::kLiveWithId, key.ns, key.kind, key.key);
+    auto other = one_job(with_id);
+    return !oldest || (other && other->seq < oldest->seq) ? other : oldest;
+}
+
+std::optional<StoreTime> SqliteTables::next_run_at(const ClaimSpec& spec) {
+    std::optional<StoreTime> next;
+    for (const std::string& queue_name : spec.queues) {
+        for (const std::string& kind : spec.kinds) {
+            Query query(statements_, Sql::kNextRunAt, spec.ns, queue_name, kind);
+            if (!query.next()) continue;
+            const auto run_at = query.take<StoreTime>();
+            next = std::min(next.value_or(run_at), run_at);
+        }
+    }
+    return next;
+}
+
+bool SqliteTables::exists_served(Sql which, const ClaimSpec& spec,
+                                 const std::vector<std::string>& queues) {
+    for (const std::string& queue_name : queues) {
+        for (const std::string& kind : spec.kinds) {
+            if (Query(statements_, which, spec.ns, queue_name, kind).next()) return true;
+        }
+    }
+    return false;
+}
+
+bool SqliteTables::line_is_held_up(std::string_view ns, WaitFor wait, std::string_view kind,
+                                   std::string_view name) {
+    std::string blocker;
+    if (wait == WaitFor::kLock) {
+        const auto row = lock(ns, name);
+        if (row) blocker = row->owner.empty() ? row->reserved_for : row->job_id;
+    } else {
+        const auto row = record({std::string(ns), std::string(kind), std::string(name)});
+        if (row && row->state == engine::RecordState::kHeld) return true;
+        if (row) blocker = row->job_id;
+    }
+    const auto row = job(blocker);
+    if (!row || row->state == JobState::kRunning) return false;
+    const bool delayed = row->state == JobState::kScheduled && row->deliveries == 0;
+    return row->state == JobState::kHeld || delayed || paused(ns, row->job.queue);
+}
+
+bool SqliteTables::has_drainable_line(const ClaimSpec& spec) {
+    const std::vector<std::string> open = open_queues(spec);
+    const auto serves_one_of = [&](Query& line) {
+        while (line.next()) {
+            const auto queue_name = line.take<std::string>();
+            const auto kind = line.take<std::string>();
+            if (std::find(open.begin(), open.end(), queue_name) != open.end() &&
+                std::find(spec.kinds.begin(), spec.kinds.end(), kind) != spec.kinds.end()) {
+                return true;
+            }
+        }
+        return false;
+    };
+    for (auto name = next_lock_line(spec.ns, {}); name; name = next_lock_line(spec.ns, *name)) {
+        if (line_is_held_up(spec.ns, WaitFor::kLock, {}, *name)) continue;
+        Query line(statements_, Sql::kLockLineJobs, spec.ns, *name);
+        if (serves_one_of(line)) return true;
+    }
+    for (auto key = next_key_line({spec.ns, {}, {}}); key; key = next_key_line(*key)) {
+        if (line_is_held_up(spec.ns, WaitFor::kKey, key->kind, key->key)) continue;
+        Query line(statements_, Sql::kKeyLineJobs, spec.ns, key->kind, key->key);
+        if (serves_one_of(line)) return true;
+    }
+    return false;
+}
+
+bool SqliteTables::has_drainable(const ClaimSpec& spec) {
+    const auto contains = [](const std::vector<std::string>& names, const std::string& name) {
+        return std::find(names.begin(), names.end(), name) != names.end();
+    };
+    {
+        Query running(statements_, Sql::kRunningServed, spec.ns);
+        while (running.next()) {
+            const bool queue_served = contains(spec.queues, running.take<std::string>());
+            if (contains(spec.kinds, running.take<std::string>()) && queue_served) return true;
+        }
+    }
+    const std::vector<std::string> open = open_queues(spec);
+    return exists_served(Sql::kHasReady, spec, open) || exists_served(Sql::kHasRetry, spec, open) ||
+           has_drainable_line(spec);
+}
+
+std::optional<std::string> SqliteTables::next_lock_line(std::string_view ns,
+                                                        std::string_view after) {
+    Query query(statements_, Sql::kNextLockLine, ns, after);
+    if (!query.next()) return std::nullopt;
+    return query.take<std::string>();
+}
+
+std::optional<RecordKey> SqliteTables::next_key_line(const RecordKey& after) {
+    Query query(statements_, Sql::kNextKeyLine, after.ns, after.kind, after.key);
+    if (!query.next()) return std::nullopt;
+    RecordKey key{after.ns, {}, {}};
+    query.take_into(key.kind);
+    query.take_into(key.key);
+    return key;
+}
+
+std::vector<std::string> SqliteTables::stalled_lines(std::string_view ns, std::size_t limit) {
+    std::vector<std::string> stalled;
+    auto cursor = lock_line_cursor_.try_emplace(std::string(ns)).first;
+    for (std::size_t seen = 0; seen < kLinesAtOnce && stalled.size() < limit; ++seen) {
+        const auto name = next_lock_line(ns, cursor->second);
+        cursor->second = name.value_or(std::string{});
+        if (!name) break;
+        const auto row = lock(ns, *name);
+        const bool held = row && !row->owner.empty() && row->lease_until > now_;
+        const bool reserved = row && !row->reserved_for.empty() && row->reserved_until > now_;
+        if (!held && !reserved) stalled.push_back(*name);
+    }
+    return stalled;
+}
+
+std::vector<RecordKey> SqliteTables::stalled_keys(std::string_view ns, std::size_t limit) {
+    std::vector<RecordKey> stalled;
+    auto cursor =
+        key_line_cursor_.try_emplace(std::string(ns), RecordKey{std::string(ns), {}, {}}).first;
+    for (std::size_t seen = 0; seen < kLinesAtOnce && stalled.size() < limit; ++seen) {
+        const auto key = next_key_line(cursor->second);
+        cursor->second = key.value_or(RecordKey{std::string(ns), {}, {}});
+        if (!key) break;
+        const auto row = record(*key);
+        const bool runs =
+            row && row->state == engine::RecordState::kProcessing && row->lease_until > now_;
+        const bool held = row && row->state == engine::RecordState::kHeld;
+        if (!runs && !held) stalled.push_back(*key);
+    }
+    return stalled;
+}
+
+}  // namespace sekali::sqlite

@@ -1,0 +1,148 @@
+#include "backends/sqlite/rows.hpp"
+#include "backends/sqlite/tables.hpp"
+
+// Single job rows: reading, writing, moving between the live and the final table.
+namespace sekali::sqlite {
+namespace {
+
+using engine::JobRow;
+using engine::JobState;
+
+bool keeps_payload(JobState state) {
+    return state == JobState::kDead || state == JobState::kCancelled;
+}
+
+[[noreturn]] void throw_no_row(std::string_view what, std::string_view id) {
+    throw Failure(
+        {.code = ErrorCode::kInternal,
+         .message = "there is no " + std::string(what) + " job " + std::string(id) + " to write"});
+}
+
+}  // namespace
+
+SqliteTables::JobPlace SqliteTables::place_of(const JobRow& row) {
+    return {row.state, row.waiting_for, !row.waiting_name.empty(), row.slot_held, row.run_at};
+}
+
+std::optional<JobRow> SqliteTables::one_job(Query& query) {
+    if (!query.next()) return std::nullopt;
+    JobRow row = take_job(query);
+    job_places_.insert_or_assign(row.seq, place_of(row));
+    return row;
+}
+
+std::int64_t SqliteTables::next_seq() {
+    if (!last_seq_) {
+        Query query(statements_, Sql::kLastSeq);
+        last_seq_ = query.next() ? query.take<std::int64_t>() : 0;
+    }
+    return ++*last_seq_;
+}
+
+std::optional<JobRow> SqliteTables::job(std::string_view id) {
+    Query query(statements_, Sql::kJob, id);
+    return one_job(query);
+}
+
+bool SqliteTables::insert_job(JobRow& row) {
+    if (Query(statements_, Sql::kHasFinished, row.job.id).next()) return false;
+    row.seq = next_seq();
+    Query query(statements_, Sql::kInsertJob);
+    bind_frozen(query, row);
+    bind_placed(query, row);
+    bind_moving(query, row);
+    query.bind_blob(row.job.payload);
+    if (query.run() == 0) return false;
+    job_places_.insert_or_assign(row.seq, place_of(row));
+    made_news_ = true;
+    return true;
+}
+
+void SqliteTables::update_job(const JobRow& row) {
+    const JobPlace place = place_of(row);
+    const auto known = job_places_.find(row.seq);
+    const bool stays = known != job_places_.end() && known->second == place && !place.named;
+    Query query(statements_, stays ? Sql::kUpdateJobInPlace : Sql::kUpdateJob, row.seq);
+    if (stays) {
+        query.skip(24);
+    } else {
+        query.skip(19);
+        bind_placed(query, row);
+    }
+    bind_moving(query, row);
+    if (query.run() == 0) throw_no_row("live", row.job.id);
+    if (stays) return;
+    job_places_.insert_or_assign(row.seq, place);
+    if (row.state != JobState::kRunning) made_news_ = true;
+}
+
+void SqliteTables::finish_job(const JobRow& row) {
+    {
+        Query query(statements_, Sql::kFinishJob, row.seq);
+        query.skip(19);
+        query.bind(row.state).bind(row.waiting_for).bind(row.waiting_name).bind(row.run_at);
+        query.bind(false);
+        bind_moving(query, row);
+        query.bind(row.finished_at).bind(keeps_payload(row.state));
+        if (query.run() == 0) throw_no_row("live", row.job.id);
+    }
+    Query(statements_, Sql::kDeleteJob, row.seq).run();
+    job_places_.erase(row.seq);
+    made_news_ = true;
+}
+
+std::optional<JobRow> SqliteTables::finished_job(std::string_view id) {
+    Query query(statements_, Sql::kFinished, id);
+    if (!query.next()) return std::nullopt;
+    return take_job(query);
+}
+
+void SqliteTables::insert_finished(const JobRow& row) {
+    if (Query(statements_, Sql::kHasJob, row.job.id).next() ||
+        Query(statements_, Sql::kHasFinished, row.job.id).next()) {
+        throw Failure(
+            {.code = ErrorCode::kConflict, .message = "there is a job " + row.job.id + " already"});
+    }
+    JobRow final_row = row;
+    if (final_row.seq == 0) final_row.seq = next_seq();
+    Query query(statements_, Sql::kInsertFinished);
+    bind_frozen(query, final_row);
+    bind_placed(query, final_row);
+    bind_moving(query, final_row);
+    query.bind(final_row.finished_at);
+    if (keeps_payload(row.state)) {
+        query.bind_blob(row.job.payload);
+    } else {
+        query.bind_null();
+    }
+    query.run();
+    made_news_ = true;
+}
+
+void SqliteTables::revive_job(const JobRow& row) {
+    {
+        Query query(statements_, Sql::kReviveJob);
+        bind_frozen(query, row);
+        bind_placed(query, row);
+        bind_moving(query, row);
+        if (query.run() == 0) throw_no_row("final", row.job.id);
+    }
+    erase_finished(row.job.id);
+    job_places_.insert_or_assign(row.seq, place_of(row));
+    made_news_ = true;
+}
+
+void SqliteTables::erase_finished(std::string_view id) {
+    if (Query(statements_, Sql::kDeleteFinished, id).run() == 0) throw_no_row("final", id);
+}
+
+std::string SqliteTables::payload(std::string_view job_id) {
+    {
+        Query live(statements_, Sql::kPayload, job_id);
+        if (live.next()) return live.take<std::string>();
+    }
+    Query final_row(statements_, Sql::kFinishedPayload, job_id);
+    return final_row.next() ? final_row.take<std::string>() : std::string{};
+}
+
+}  // namespace sekali::sqlite
