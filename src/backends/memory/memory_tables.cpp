@@ -264,8 +264,12 @@ void MemoryTables::drop(History<Row>& history, std::uint64_t id) {
 }
 
 void MemoryTables::add_attempt(const engine::AttemptRow& row) {
+    const AttemptRun run{row.job_id, row.epoch, row.worker};
+    if (!attempt_runs_.insert(run).second) return;
+    undo_.push([this, run] { attempt_runs_.erase(run); });
     append(attempts_, row);
 }
+
 void MemoryTables::add_event(const engine::EventRow& row) {
     append(events_, row);
 }
