@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
+#include <functional>
 
 #include "base/errors.hpp"
 #include "base/utf8.hpp"
@@ -29,25 +31,17 @@ bool is_low_surrogate(char32_t unit) {
     return unit >= 0xDC00 && unit <= 0xDFFF;
 }
 
-/// FNV-1a. It need not resist crafted collisions: equal hashes are told apart by sorting.
-class NameHash {
- public:
-    void add(unsigned char byte) { value_ = (value_ ^ byte) * 0x100000001B3ULL; }
-    [[nodiscard]] std::uint64_t value() const { return value_; }
-
- private:
-    std::uint64_t value_ = 0xCBF29CE484222325ULL;
-};
-
-/// True where one of the eight bytes is a quote, a backslash, a control character or not ASCII: the
-/// "has less" and "has value" tricks of exact SWAR arithmetic.
-bool needs_attention(std::uint64_t word) {
+/// Marks, by the high bit of its byte, the first of eight bytes (the lowest of the word) that is a
+/// quote, a backslash, a control character or not ASCII; marks above the first may be wrong, for a
+/// subtraction borrows.
+std::uint64_t not_plain(std::uint64_t word) {
     constexpr std::uint64_t kOnes = 0x0101010101010101ULL;
     constexpr std::uint64_t kHighs = 0x8080808080808080ULL;
     const std::uint64_t quote = word ^ (kOnes * '"');
     const std::uint64_t backslash = word ^ (kOnes * '\\');
-    const std::uint64_t hits = (word - kOnes * 0x20) | (quote - kOnes) | (backslash - kOnes) | word;
-    return (hits & kHighs) != 0;
+    const std::uint64_t marks =
+        (word - kOnes * 0x20) | (quote - kOnes) | (backslash - kOnes) | word;
+    return marks & kHighs;
 }
 
 bool is_plain(char c) {
@@ -109,23 +103,25 @@ char32_t DecodedBytes::take_hex4() {
     return value;
 }
 
+std::string decode_content(std::string_view content) {
+    if (content.find('\\') == std::string_view::npos) return std::string(content);
+    std::string out;
+    out.reserve(content.size());
+    DecodedBytes bytes(content);
+    for (int byte = bytes.next(); byte != DecodedBytes::kEnd; byte = bytes.next()) {
+        out += static_cast<char>(byte);
+    }
+    return out;
+}
+
 FieldNames::FieldNames(std::string_view text)
     : text_(text), memory_(buffer_.data(), buffer_.size()), entries_(&memory_) {
     entries_.reserve(kInlineEntries);
 }
 
 void FieldNames::add(std::size_t offset, std::string_view content, bool escaped) {
-    NameHash hash;
-    if (escaped) {
-        DecodedBytes bytes(content);
-        for (int byte = bytes.next(); byte != DecodedBytes::kEnd; byte = bytes.next()) {
-            hash.add(static_cast<unsigned char>(byte));
-        }
-    } else {
-        for (const char c : content)
-            hash.add(static_cast<unsigned char>(c));
-    }
-    entries_.push_back({hash.value(), offset});
+    const std::hash<std::string_view> hash;
+    entries_.push_back({escaped ? hash(decode_content(content)) : hash(content), offset});
 }
 
 std::optional<std::size_t> FieldNames::close(std::size_t mark) {
@@ -348,10 +344,14 @@ bool JsonScanner::next_item(char close, bool& more) {
 }
 
 void JsonScanner::skip_plain() {
-    while (text_.size() - pos_ >= sizeof(std::uint64_t)) {
+    while (std::endian::native == std::endian::little &&
+           text_.size() - pos_ >= sizeof(std::uint64_t)) {
         std::uint64_t word = 0;
         std::memcpy(&word, text_.data() + pos_, sizeof word);
-        if (needs_attention(word)) break;
+        if (const std::uint64_t marks = not_plain(word)) {
+            pos_ += static_cast<std::size_t>(std::countr_zero(marks)) / 8;
+            return;
+        }
         pos_ += sizeof word;
     }
     while (pos_ < text_.size() && is_plain(text_[pos_]))

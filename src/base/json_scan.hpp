@@ -34,6 +34,9 @@ class DecodedBytes {
     std::size_t pending_pos_ = 0;
 };
 
+/// The decoded text of such a content.
+[[nodiscard]] std::string decode_content(std::string_view content);
+
 /// Finds repeated field names in all objects that are open at one time. Memory grows with the
 /// number of fields only; small documents need none from the heap.
 class FieldNames {
@@ -53,7 +56,7 @@ class FieldNames {
 
  private:
     struct Entry {
-        std::uint64_t hash;
+        std::size_t hash;
         std::size_t offset;
     };
     static constexpr std::size_t kInlineEntries = 128;

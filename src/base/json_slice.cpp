@@ -13,17 +13,6 @@ namespace {
 
 constexpr std::size_t kMaxLineDepth = kMaxJsonDepth + 1;
 
-std::string decode_content(std::string_view content) {
-    if (content.find('\\') == std::string_view::npos) return std::string(content);
-    std::string out;
-    out.reserve(content.size());
-    DecodedBytes bytes(content);
-    for (int byte = bytes.next(); byte != DecodedBytes::kEnd; byte = bytes.next()) {
-        out += static_cast<char>(byte);
-    }
-    return out;
-}
-
 /// `~1` is a slash and `~0` a tilde.
 std::string unescape_token(std::string_view token) {
     std::string out;
