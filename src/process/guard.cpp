@@ -482,11 +482,9 @@ void Guard::Impl::watch(int operation, std::uint64_t tag, int fd, std::uint32_t 
 }
 
 Result<Guard> Guard::start(const GuardOptions& options) {
-#if !defined(__SANITIZE_THREAD__)  // Its runtime has a thread of its own.
-    if (count_own_threads() > 1) {
+    if (has_other_threads()) {
         return failure(ErrorCode::kInternal, "a guard must be started before any thread", false);
     }
-#endif
     int sockets[2];
     if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) != 0) {
         return system_failure("no socket for the guard process");

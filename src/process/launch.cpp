@@ -14,6 +14,9 @@
 #include <cstdint>
 #include <string_view>
 
+/// `clone` by the name under which no sanitizer wraps it: the wrappers take it for a fork.
+extern "C" int __clone(int (*function)(void*), void* stack, int flags, void* argument, ...);
+
 namespace sekali::process {
 namespace {
 
@@ -168,8 +171,8 @@ Launched launch(const LaunchPlan& plan) {
     alignas(16) std::array<char, kStackBytes> stack;
     errno = 0;
     int pidfd = -1;
-    const pid_t pid = ::clone(run_child, stack.data() + stack.size(),
-                              CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD, &frame, &pidfd);
+    const pid_t pid = ::__clone(run_child, stack.data() + stack.size(),
+                                CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD, &frame, &pidfd);
     const int clone_errno = errno;
     ::pthread_sigmask(SIG_SETMASK, &previous, nullptr);
 

@@ -14,6 +14,20 @@
 namespace sekali::process {
 namespace {
 
+// ThreadSanitizer's runtime has a thread of its own, which it looks after when a process forks.
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define SEKALI_THREAD_SANITIZER
+#endif
+#elif defined(__SANITIZE_THREAD__)
+#define SEKALI_THREAD_SANITIZER
+#endif
+#if defined(SEKALI_THREAD_SANITIZER)
+constexpr std::size_t kThreadsOfTheRuntime = 1;
+#else
+constexpr std::size_t kThreadsOfTheRuntime = 0;
+#endif
+
 std::string read_whole(const std::string& path) {
     const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
     std::string content;
@@ -103,8 +117,8 @@ bool environment_has(std::string_view environment, std::string_view variable) {
     return false;
 }
 
-int count_own_threads() {
-    return static_cast<int>(list_numbers("/proc/self/task").size());
+bool has_other_threads() {
+    return list_numbers("/proc/self/task").size() > 1 + kThreadsOfTheRuntime;
 }
 
 }  // namespace sekali::process

@@ -27,7 +27,7 @@ struct ProcessEntry {
 /// Whether such an environment has exactly this `NAME=VALUE`.
 [[nodiscard]] bool environment_has(std::string_view environment, std::string_view variable);
 
-/// How many threads the calling process has.
-[[nodiscard]] int count_own_threads();
+/// Whether the calling process has more than its one thread.
+[[nodiscard]] bool has_other_threads();
 
 }  // namespace sekali::process

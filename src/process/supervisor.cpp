@@ -261,9 +261,7 @@ int supervise(const SupervisorOptions& options, const std::function<int(int)>& w
         if (options.log) options.log(why);
         return kExitFailed;
     };
-#if !defined(__SANITIZE_THREAD__)  // Its runtime has a thread of its own.
-    if (count_own_threads() > 1) return refuse("workers must be forked before any thread starts");
-#endif
+    if (has_other_threads()) return refuse("workers must be forked before any thread starts");
     auto signals = SignalSource::install({SIGTERM, SIGINT, SIGUSR1, SIGCHLD});
     if (!signals) return refuse(signals.error().message);
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);

@@ -91,8 +91,10 @@ class GuardHarness {
     }
     ChildId spawn(SpawnRequest request) {
         // unique on this host: a guard kills by it, and another test may run at the same time
-        if (request.attempt_id.empty())
-            request.attempt_id = std::to_string(::getpid()) + '-' + std::to_string(++made_);
+        // Unique on the host: tests run side by side and kill what carries the id of an attempt.
+        if (request.attempt_id.empty()) {
+            request.attempt_id = std::to_string(::getpid()) + "-" + std::to_string(++made_);
+        }
         return guard.spawn(std::move(request)).value();
     }
 
