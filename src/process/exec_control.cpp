@@ -1,9 +1,9 @@
 #include "process/exec_control.hpp"
 
-#include <algorithm>
 #include <charconv>
 #include <utility>
 
+#include "base/durations.hpp"
 #include "process/text.hpp"
 
 namespace sekali::process {
@@ -26,23 +26,9 @@ std::optional<std::uint64_t> take_number(std::string_view& text) {
     return value;
 }
 
-std::optional<std::chrono::milliseconds> unit_of(std::string_view name) {
-    using namespace std::chrono_literals;
-    static constexpr std::pair<std::string_view, std::chrono::milliseconds> kUnits[] = {
-        {"ms", 1ms}, {"s", 1s}, {"m", 1min}, {"h", 1h}, {"d", 24h}};
-    const auto* found = std::ranges::find(
-        kUnits, name, &std::pair<std::string_view, std::chrono::milliseconds>::first);
-    if (found == std::end(kUnits)) return std::nullopt;
-    return found->second;
-}
-
 std::optional<std::chrono::milliseconds> parse_delay(std::string_view text) {
-    const auto count = take_number(text);
-    const auto unit = unit_of(text);
-    if (!count || !unit || *count == 0) return std::nullopt;
-    const auto most = static_cast<std::uint64_t>(kControlDelayLimit / *unit);
-    if (*count > most) return std::nullopt;
-    return *unit * static_cast<std::int64_t>(*count);
+    const auto delay = base::parse_duration("delay", text, base::DurationRule::kPositive);
+    return delay.ok() ? std::optional(*delay) : std::nullopt;
 }
 
 std::optional<Progress> parse_progress(std::string_view text) {

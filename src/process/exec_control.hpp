@@ -20,9 +20,6 @@ inline constexpr int kControlFd = 3;
 /// is a `BadLine`.
 inline constexpr std::size_t kControlLineLimit = 1024;
 
-/// Longest delay that a control line may ask for.
-inline constexpr std::chrono::milliseconds kControlDelayLimit = std::chrono::hours{24 * 3650};
-
 struct Snooze {
     std::chrono::milliseconds delay{};
     bool operator==(const Snooze&) const = default;

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/limits.hpp"
 #include "process/text.hpp"
 
 namespace sekali::process {
@@ -21,7 +22,7 @@ std::string describe_signal(int signal) {
 std::string error_text(const ExecEnd& end) {
     const std::size_t last = end.stderr_tail.find_last_not_of(" \t\r\n");
     if (last == std::string_view::npos) return describe_wait_status(end.wait_status);
-    return utf8_tail(end.stderr_tail.substr(0, last + 1), kExecErrorLimit);
+    return utf8_tail(end.stderr_tail.substr(0, last + 1), base::kMaxErrorBytes);
 }
 
 bool sent_by_us(int signal, const StopRecord& stop) {

@@ -15,9 +15,6 @@ namespace sekali::process {
 inline constexpr int kExitPermanent = 65;  ///< EX_DATAERR: no retry can help.
 inline constexpr int kExitRetry = 75;      ///< EX_TEMPFAIL: nothing was applied, try again.
 
-/// Longest error text in bytes.
-inline constexpr std::size_t kExecErrorLimit = 8 * 1024;
-
 enum class ExecResult : std::uint8_t {
     kSuccess,
     kRetryable,

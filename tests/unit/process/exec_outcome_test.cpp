@@ -5,6 +5,8 @@
 #include <cerrno>
 #include <csignal>
 
+#include "base/limits.hpp"
+
 namespace sekali::process {
 namespace {
 
@@ -214,8 +216,8 @@ TEST(ExecOutcome, SpeaksWithTheEndOfStderr) {
     EXPECT_EQ(error_of("connection refused\n\n"), "connection refused");
     EXPECT_EQ(error_of(" \n"), "exit status 1");
     EXPECT_EQ(error_of("bad \xFF byte"), "bad \xEF\xBF\xBD byte");
-    const std::string cut = error_of(std::string(3 * kExecErrorLimit, 'x'));
-    EXPECT_EQ(cut.size(), kExecErrorLimit);
+    const std::string cut = error_of(std::string(3 * base::kMaxErrorBytes, 'x'));
+    EXPECT_EQ(cut.size(), base::kMaxErrorBytes);
     EXPECT_TRUE(cut.starts_with("\xE2\x80\xA6x"));
 }
 

@@ -90,7 +90,6 @@ class GuardHarness {
         return spawn(std::move(request));
     }
     ChildId spawn(SpawnRequest request) {
-        // unique on this host: a guard kills by it, and another test may run at the same time
         // Unique on the host: tests run side by side and kill what carries the id of an attempt.
         if (request.attempt_id.empty()) {
             request.attempt_id = std::to_string(::getpid()) + "-" + std::to_string(++made_);
