@@ -9,7 +9,9 @@
 #include <utility>
 
 #include "backends/memory/memory_store.hpp"
+#include "backends/sqlite/sqlite_store.hpp"
 #include "base/errors.hpp"
+#include "base/text.hpp"
 #include "client/environment.hpp"
 
 namespace sekali::client {
@@ -23,6 +25,31 @@ std::string state_folder() {
     if (const auto folder = environment_variable("XDG_STATE_HOME")) return *folder;
     if (::geteuid() == 0) return "/var/lib";
     return environment_variable("HOME").value_or("") + "/.local/state";
+}
+
+sqlite::SqliteOptions sqlite_options(std::string_view url) {
+    constexpr std::string_view kNormal = "?synchronous=normal";
+    url.remove_prefix(kSqliteScheme.size());
+    sqlite::SqliteOptions options;
+    if (url.ends_with(kNormal)) {
+        options.synchronous = sqlite::Synchronous::kNormal;
+        url.remove_suffix(kNormal.size());
+    }
+    options.path = url;
+    return options;
+}
+
+Result<std::shared_ptr<Backend>> open_sqlite(const std::string& url) {
+    auto opened = sqlite::SqliteStore::open(sqlite_options(url));
+    if (!opened.ok()) return opened.error();
+    sqlite::SqliteStore& store = **opened;
+    return std::make_shared<Backend>(
+        url, *std::move(opened), [&store](std::string_view worker) -> Result<Liveness> {
+            auto held = store.hold_liveness(worker);
+            if (!held.ok()) return held.error();
+            auto hold = std::make_shared<sqlite::LivenessHandle>(*std::move(held));
+            return Liveness{.descriptor = hold->descriptor(), .hold = hold};
+        });
 }
 
 }  // namespace
@@ -46,10 +73,14 @@ Result<std::shared_ptr<Backend>> open_backend(std::string_view url) {
     const std::string chosen = url.empty() ? default_url() : std::string(url);
     if (chosen == kMemoryUrl) {
         return std::make_shared<Backend>(
-            chosen, std::make_unique<memory::MemoryStore>(memory::MemoryStore::Mode::kThreaded));
+            chosen, std::make_unique<memory::MemoryStore>(memory::MemoryStore::Mode::kThreaded),
+            [](std::string_view) -> Result<Liveness> { return Liveness{}; });
     }
-    return base::usage_error(fmt::format("no store is built in for the URL {}", chosen),
-                             "use sqlite:PATH");
+    if (chosen.starts_with(kSqliteScheme)) return open_sqlite(chosen);
+    return base::usage_error(
+        fmt::format("no store is built in for the URL scheme {}",
+                    base::quoted(std::string_view(chosen).substr(0, chosen.find(':')))),
+        "use sqlite:PATH");
 }
 
 }  // namespace sekali::client

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "backends/rows/row_ports.hpp"
 #include "engine/tables.hpp"
@@ -10,11 +12,23 @@
 
 namespace sekali::client {
 
+/// While it lives a worker is provably alive; afterwards it is provably dead, where the store can
+/// tell. Move-only.
+struct Liveness {
+    int descriptor = -1;  ///< To be inherited by the worker's guard; -1: the store cannot tell.
+    std::shared_ptr<void> hold{};
+};
+
 /// An opened store with its ports. Thread-safe.
 class Backend {
  public:
-    Backend(std::string url, std::unique_ptr<engine::Executor> executor)
-        : url_(std::move(url)), executor_(std::move(executor)), ports_(*executor_) {}
+    using HoldLiveness = std::function<Result<Liveness>(std::string_view worker)>;
+
+    Backend(std::string url, std::unique_ptr<engine::Executor> executor, HoldLiveness hold)
+        : url_(std::move(url)),
+          executor_(std::move(executor)),
+          ports_(*executor_),
+          hold_liveness_(std::move(hold)) {}
 
     [[nodiscard]] const std::string& url() const { return url_; }
     [[nodiscard]] engine::Executor& executor() { return *executor_; }
@@ -23,19 +37,25 @@ class Backend {
     /// Runs one piece of work in a transaction and waits until it is durable. Not to be called from
     /// the executor's own thread.
     [[nodiscard]] Result<void> run(std::function<void(engine::Tables&)> work);
+    /// To be called before the worker's first claim.
+    [[nodiscard]] Result<Liveness> hold_liveness(std::string_view worker) const {
+        return hold_liveness_(worker);
+    }
 
  private:
     std::string url_;
     std::unique_ptr<engine::Executor> executor_;
     rows::RowPorts ports_;
+    HoldLiveness hold_liveness_;
 };
 
 /// The store that is used without a URL: `sqlite:` in the user's state folder, never in the current
 /// one.
 [[nodiscard]] std::string default_url();
 
-/// Opens a store by its URL; the default one when it is empty. Errors: `kUsage` for a scheme that
-/// is not built in, else what the store says.
+/// Opens a store by its URL: `sqlite:PATH`, `sqlite:PATH?synchronous=normal`, `memory:`; the
+/// default one when it is empty. Errors: `kUsage` for what is not built in, else what the store
+/// says.
 [[nodiscard]] Result<std::shared_ptr<Backend>> open_backend(std::string_view url);
 
 }  // namespace sekali::client

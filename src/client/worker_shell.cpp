@@ -135,6 +135,8 @@ action::Exit WorkerShell::run() {
     std::jthread watcher([this](const std::stop_token& stop) { watch_changes(stop); });
     perform(machine_.on(event::Start{}, local_now()));
     while (!exit_) {
+        submit_gathered();
+        update_idle();
         std::vector<Event> events = inbox_->wait(timer_);
         const LocalTime now = local_now();
         if (timer_ && now >= *timer_) {
@@ -171,9 +173,10 @@ void WorkerShell::submit_gathered() {
 /// A worker without a free slot need not look for changes.
 void WorkerShell::update_idle() {
     const WorkerStatus status = machine_.status();
-    if (status.store_answers != store_answers_) {
+    if (status.store_answers != store_answers_.value_or(false)) {
+        // Before its first answer it has not been lost.
+        if (store_answers_) observer_.store_answers(status.store_answers);
         store_answers_ = status.store_answers;
-        observer_.store_answers(store_answers_);
     }
     const bool idle =
         !status.stopping && status.claimed + status.running + status.settling < concurrency_;

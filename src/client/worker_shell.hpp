@@ -85,7 +85,7 @@ class WorkerShell {
     std::vector<engine::LockPort::Call> lock_calls_;
     std::optional<engine::LocalTime> timer_;
     std::optional<engine::action::Exit> exit_;
-    bool store_answers_ = true;
+    std::optional<bool> store_answers_;
 
     std::mutex idle_mutex_;
     std::condition_variable_any idle_changed_;
