@@ -237,7 +237,9 @@ Result<ChildId> Guard::Impl::spawn(SpawnRequest request) {
     std::uint64_t id = 0;
     {
         const std::lock_guard lock(mutex_);
-        if (lost_) return failure(ErrorCode::kRefused, "the guard process is gone", true);
+        if (lost_ || closing_) {
+            return failure(ErrorCode::kRefused, "the guard process is gone", true);
+        }
         if (spawns_.size() >= kQueueLimit) {
             return failure(ErrorCode::kRefused, "too many programs wait to be started", true);
         }

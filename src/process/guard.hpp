@@ -115,7 +115,7 @@ class Guard {
     /// Asks for a child; needs `listen` before. Does not wait: `ChildStarted` or `SpawnFailed`
     /// follows, perhaps before this returns. On an error nothing was run. Errors: `kUsage` for a
     /// request that no exec could take, `kRefused` (retryable) while too many wait to be spawned or
-    /// when the guard is lost.
+    /// when the guard is lost or closed.
     [[nodiscard]] Result<ChildId> spawn(SpawnRequest request);
 
     /// Sends a signal to the child's process group; SIGTERM is followed by SIGCONT. Does nothing

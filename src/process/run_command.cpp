@@ -225,6 +225,19 @@ bool ForegroundCommand::is_over() {
     return reaped < 0 && tee_.drained();
 }
 
+bool requested(const CommandStop& stop) {
+    pollfd poll_fd{.fd = stop.fd(), .events = POLLIN, .revents = 0};
+    return ::poll(&poll_fd, 1, 0) == 1;
+}
+
+CommandResult stopped_before_start() {
+    CommandResult result;
+    result.exit_status = kExitSignalBase + SIGTERM;
+    result.stopped = true;
+    result.error = "asked to stop before the command was started";
+    return result;
+}
+
 CommandResult not_started(const CommandOptions& options, int errno_value) {
     CommandResult result;
     result.exit_status = errno_value == ENOENT ? kExitNotFound : kExitCannotRun;
@@ -254,6 +267,7 @@ void CommandStop::request() const {
 
 Result<CommandResult> run_command(const CommandOptions& options, const CommandStop& stop,
                                   SignalSource& signals) {
+    if (requested(stop)) return stopped_before_start();
     const IgnoredSigpipe ignored_sigpipe;
     LaunchPlan plan;
     plan.argv = options.argv;

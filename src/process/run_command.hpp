@@ -40,7 +40,8 @@ struct CommandResult {
     /// As `env` gives it: the command's own status, 126 cannot be run, 127 not found, 128+n killed
     /// by signal n.
     int exit_status = 0;
-    bool started = false;      ///< False with 126 and 127 of ours: nothing was run.
+    bool started =
+        false;  ///< False with 126 and 127 of ours, and when stopped before: nothing ran.
     bool stopped = false;      ///< `CommandStop` was requested before it ended.
     std::string error;         ///< Why it was not started.
     std::string stdout_bytes;  ///< With `capture_stdout`: the first `stdout_cap` bytes.

@@ -16,10 +16,10 @@ struct StraysKilled {
     bool all_gone = true;   ///< None of them is alive any more.
 };
 
-/// Kills every living process of this host whose environment has SEKALI_ATTEMPT_ID=`attempt_id`,
-/// for the case that a worker and its guard both died. Looks again until none is found, waits at
-/// most `patience`. Zombies and processes whose environment may not be read are skipped, and so is
-/// the calling process. Blocks; thread-safe.
+/// Kills every living process that `/proc` shows with SEKALI_ATTEMPT_ID=`attempt_id` in its
+/// environment, for the case that a worker and its guard both died. Looks again until none is
+/// found, waits at most `patience`. Zombies and processes whose environment may not be read are
+/// skipped, and so is the calling process. Blocks; thread-safe.
 [[nodiscard]] StraysKilled kill_strays(
     std::string_view attempt_id,
     std::chrono::milliseconds patience = std::chrono::milliseconds{5000});

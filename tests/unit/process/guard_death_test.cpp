@@ -77,6 +77,24 @@ void work(const AliveLock& lock, int words) {
         ::pause();
 }
 
+/// Starts as many children as it can, and says so for each.
+void spawn_without_end(const AliveLock& lock, int words, const std::string& attempt_id) {
+    UniqueFd alive = lock.take();
+    if (!alive.valid()) ::_exit(1);
+    Guard guard = Guard::start({.alive_fd = alive.get()}).value();
+    guard.listen([words](GuardEvent event) {
+        if (std::holds_alternative<ChildStarted>(event)) say(words, "started");
+    });
+    for (int i = 0; i < 200; ++i) {
+        SpawnRequest request;
+        request.argv = child({i % 2 == 0 ? "wait" : "daemon"});
+        request.attempt_id = attempt_id;
+        if (!guard.spawn(std::move(request)).ok()) ::_exit(1);
+    }
+    while (true)
+        ::pause();
+}
+
 class WorkerDeath : public ::testing::Test {
  protected:
     ~WorkerDeath() override {
@@ -177,6 +195,24 @@ TEST_F(WorkerDeath, StraysOfADeadWorkerAndADeadGuardAreFoundByTheirAttempt) {
     EXPECT_TRUE(again.all_gone);
     EXPECT_TRUE(descendants_[kBareDaemon].alive())
         << "without its environment it cannot be found; only the guard could have ended it";
+}
+
+TEST_F(WorkerDeath, NothingOutlivesAWorkerKilledWhileItSpawns) {
+    for (const int children : {1, 2, 5, 17, 40}) {
+        const std::string attempt = std::to_string(::getpid()) + "-" + std::to_string(children);
+        int ends[2];
+        ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+        worker_ = ::fork();
+        if (worker_ == 0) spawn_without_end(lock_, ends[1], attempt);
+        ::close(ends[1]);
+        const UniqueFd words(ends[0]);
+        for (int i = 0; i < children; ++i)
+            ASSERT_EQ(testing::read_line(words.get()), "started");
+        ::kill(worker_, SIGKILL);
+        reap_worker();
+        EXPECT_TRUE(lock_.wait().valid());
+        EXPECT_EQ(kill_strays(attempt).count, 0U);
+    }
 }
 
 TEST(GuardDeath, EndsAndReportsEveryChild) {

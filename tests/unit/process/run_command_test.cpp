@@ -155,6 +155,15 @@ TEST_F(RunCommand, AStopIsSigkillAfterTheGrace) {
     EXPECT_TRUE(result.stopped);
 }
 
+TEST_F(RunCommand, AStopThatCameFirstLetsNothingStart) {
+    stop_.request();
+    const CommandResult result = run(child({"print", "ran"}));
+    EXPECT_TRUE(result.stopped);
+    EXPECT_FALSE(result.started);
+    EXPECT_EQ(result.exit_status, 143);
+    EXPECT_EQ(printed(), "");
+}
+
 TEST_F(RunCommand, AStopLeavesNoDaemonBehind) {
     std::optional<Watched> daemon;
     const CommandOptions options = options_of(child({"daemon"}));
