@@ -16,8 +16,9 @@ namespace sekali::conformance {
 
 /// A broker that pushes, as AMQP does: it cannot delay, park or find a job, its deliveries have no
 /// lease, and what is not acknowledged when a connection breaks is delivered again. A claim is
-/// credit, answered as soon as there is a message for it. `submit` only queues and `step` answers
-/// on the caller's thread. Not thread-safe.
+/// credit, answered as soon as there is a message for it. A delivery token is never used twice,
+/// also where a message was published twice. `submit` only queues and `step` answers on the
+/// caller's thread. Not thread-safe.
 class PushQueue final : public engine::QueuePort {
  public:
     [[nodiscard]] engine::QueueTraits traits() const override {
@@ -28,7 +29,7 @@ class PushQueue final : public engine::QueuePort {
             submitted_.push_back(std::move(call));
     }
 
-    void publish(engine::Envelope job) { ready_.push_back({std::move(job), 0}); }
+    void publish(engine::Envelope job) { ready_.push_back(std::move(job)); }
 
     /// Answers what can be answered; false when nothing could be. Answers may submit again.
     bool step() {
@@ -58,7 +59,7 @@ class PushQueue final : public engine::QueuePort {
     /// The worker's connection breaks: what it has not acknowledged goes to the head of the queue.
     void disconnect(const std::string& worker) {
         for (auto entry = unacked_.rbegin(); entry != unacked_.rend(); ++entry) {
-            if (entry->second.worker == worker) ready_.push_front(entry->second.message);
+            if (entry->second.worker == worker) ready_.push_front(entry->second.job);
         }
         std::erase_if(unacked_, [&](const auto& entry) { return entry.second.worker == worker; });
         withdraw_credit(worker);
@@ -77,20 +78,14 @@ class PushQueue final : public engine::QueuePort {
     [[nodiscard]] std::size_t unacked() const { return unacked_.size(); }
 
  private:
-    struct Message {
-        engine::Envelope job;
-        std::uint64_t deliveries = 0;
-    };
     struct Unacked {
         std::string worker;
-        Message message;
+        engine::Envelope job;
     };
-    /// Job id and delivery token.
-    using Tag = std::pair<std::string, std::uint64_t>;
 
-    static bool is_for(const Message& message, const engine::ClaimSpec& spec) {
+    static bool is_for(const engine::Envelope& job, const engine::ClaimSpec& spec) {
         for (const std::string& queue : spec.queues) {
-            if (message.job.ns == spec.ns && message.job.queue == queue) return true;
+            if (job.ns == spec.ns && job.queue == queue) return true;
         }
         return false;
     }
@@ -106,15 +101,14 @@ class PushQueue final : public engine::QueuePort {
                 ++next;
                 continue;
             }
-            ++next->deliveries;
             engine::JobRow row;
-            row.job = next->job;
+            row.job = std::move(*next);
             row.state = engine::JobState::kRunning;
             row.owner = claim.worker;
-            row.deliveries = next->deliveries;
-            claimed.deliveries.push_back({std::move(row)});
-            unacked_[{next->job.id, next->deliveries}] = {claim.worker, *next};
+            row.deliveries = ++last_token_;
             next = ready_.erase(next);
+            unacked_[row.deliveries] = {claim.worker, row.job};
+            claimed.deliveries.push_back({std::move(row)});
         }
         return claimed;
     }
@@ -125,7 +119,7 @@ class PushQueue final : public engine::QueuePort {
                 return Error{.code = ErrorCode::kUsage,
                              .message = "this queue cannot delay: the store takes what waits"};
             }
-            if (auto message = take(back->run)) ready_.push_front(*std::move(message));
+            if (auto job = take(back->run)) ready_.push_front(*std::move(job));
             return engine::QueueReply{engine::Done{}};
         }
         if (const auto* acknowledge = std::get_if<engine::Acknowledge>(&command)) {
@@ -143,16 +137,17 @@ class PushQueue final : public engine::QueuePort {
     }
 
     /// A tag of an earlier connection is never sent to the broker (it would be another message's).
-    std::optional<Message> take(const engine::RunRef& run) {
-        const auto found = unacked_.find({run.job_id, run.delivery});
+    std::optional<engine::Envelope> take(const engine::RunRef& run) {
+        const auto found = unacked_.find(run.delivery);
         if (found == unacked_.end() || found->second.worker != run.worker) return std::nullopt;
-        Message message = std::move(found->second.message);
+        engine::Envelope job = std::move(found->second.job);
         unacked_.erase(found);
-        return message;
+        return job;
     }
 
-    std::deque<Message> ready_;
-    std::map<Tag, Unacked> unacked_;
+    std::deque<engine::Envelope> ready_;
+    std::map<std::uint64_t, Unacked> unacked_;  ///< By delivery token.
+    std::uint64_t last_token_ = 0;
     std::deque<Call> submitted_;
     std::size_t acks_to_lose_ = 0;
 };
