@@ -116,6 +116,25 @@ TEST(Uuid7, ForkedChildrenRepeatNothingWhileThreadsMakeIds) {
     EXPECT_EQ(all.size(), ids.size() + of_thread.size() + of_children.size());
 }
 
+TEST(Uuid7, ForkedSiblingsDrawDifferentRandomParts) {
+    constexpr std::size_t kRandomPart = 15;  // behind the time and the version
+    std::array<int, 2> ends{};
+    ASSERT_EQ(pipe(ends.data()), 0);
+    const std::string drawn_before = new_uuid7();
+    // Both begin with what the parent had; the clock alone would still part most of their whole
+    // ids.
+    const std::array<pid_t, 2> children = {fork_writer(ends[1], 1), fork_writer(ends[1], 1)};
+    close(ends[1]);
+    std::set<std::string> parts = {new_uuid7().substr(kRandomPart)};
+    for (const std::string& id : read_lines(ends[0]))
+        parts.insert(id.substr(kRandomPart));
+    close(ends[0]);
+    for (const pid_t child : children)
+        ASSERT_EQ(waitpid(child, nullptr, 0), child);
+    parts.insert(drawn_before.substr(kRandomPart));
+    EXPECT_EQ(parts.size(), 4U);
+}
+
 TEST(IsUuid, AcceptsTheCanonicalFormOnly) {
     EXPECT_TRUE(is_uuid("01a22cff-44ee-74b5-8da9-761c80cf8506"));
     EXPECT_TRUE(is_uuid("00000000-0000-0000-0000-000000000000"));
