@@ -8,10 +8,21 @@
 #include <functional>
 
 #include "base/errors.hpp"
+#include "base/text.hpp"
 #include "base/utf8.hpp"
 
 namespace sekali::base {
 namespace {
+
+constexpr const char* kRepeatedField = "the object has this field twice";
+
+/// What stands between the quotes of the string that begins at `quote`.
+std::string_view string_content(std::string_view text, std::size_t quote) {
+    std::size_t end = quote + 1;
+    while (text[end] != '"')
+        end += text[end] == '\\' ? 2 : 1;
+    return text.substr(quote + 1, end - quote - 1);
+}
 
 bool is_digit(char c) {
     return c >= '0' && c <= '9';
@@ -233,7 +244,9 @@ bool JsonScanner::end() {
 }
 
 Error JsonScanner::error() const {
-    return usage_error(fmt::format("not valid JSON at byte {}: {}", at_, what_));
+    std::string what = what_;
+    if (what_ == kRepeatedField) what += ": " + quoted(string_content(text_, at_));
+    return usage_error(fmt::format("not valid JSON at byte {}: {}", at_, what));
 }
 
 bool JsonScanner::fail(const char* what, std::size_t at) {
@@ -361,7 +374,7 @@ void JsonScanner::skip_plain() {
 bool JsonScanner::close_object(std::size_t mark) {
     --depth_;
     const std::optional<std::size_t> repeated = names_.close(mark);
-    return !repeated || fail("the object has this field twice", *repeated - 1);
+    return !repeated || fail(kRepeatedField, *repeated - 1);
 }
 
 }  // namespace sekali::base

@@ -137,7 +137,7 @@ int run_command_words(const AppSpec& app, const CommandSpec& command, Invocation
                         std::move(config), environment);
     out.set_json(arguments.flag("json"));
     base::load_faults();
-    CommandContext context(std::move(arguments), out);
+    CommandContext context(std::move(arguments), environment, out);
     const int status = command.run(context);
     out.flush();
     return status;

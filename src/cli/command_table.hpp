@@ -6,5 +6,28 @@
 namespace sekali::cli {
 
 extern const CommandSpec kBackoffCommand;
+extern const CommandSpec kCheckCommand;
+extern const CommandSpec kDeadDropCommand;
+extern const CommandSpec kDeadListCommand;
+extern const CommandSpec kDeadRetryCommand;
+extern const CommandSpec kDeadShowCommand;
+extern const CommandSpec kEnqueueCommand;
+extern const CommandSpec kExplainCommand;
+extern const CommandSpec kHeldListCommand;
+extern const CommandSpec kHeldResolveCommand;
+extern const CommandSpec kJobCancelCommand;
+extern const CommandSpec kJobListCommand;
+extern const CommandSpec kJobRetryCommand;
+extern const CommandSpec kJobShowCommand;
+extern const CommandSpec kMigrateCommand;
+extern const CommandSpec kPruneCommand;
+extern const CommandSpec kQueueListCommand;
+extern const CommandSpec kQueuePauseCommand;
+extern const CommandSpec kQueuePurgeCommand;
+extern const CommandSpec kQueueResumeCommand;
+extern const CommandSpec kStatusCommand;
+extern const CommandSpec kUniqueFreeCommand;
+extern const CommandSpec kUniqueListCommand;
+extern const CommandSpec kWorkerListCommand;
 
 }  // namespace sekali::cli

@@ -89,6 +89,10 @@ void Output::bytes(std::string_view bytes) {
     if (buffer_.size() >= kBufferBytes) flush();
 }
 
+void Output::complaint(std::string_view bytes) {
+    write_all(STDERR_FILENO, bytes);
+}
+
 void Output::note(std::string_view sentence) {
     write_all(STDERR_FILENO, fmt::format("sekali: {}\n", sentence));
 }

@@ -36,6 +36,8 @@ class Output {
     void line(std::string_view text);
     /// Bytes of stdout as they are.
     void bytes(std::string_view bytes);
+    /// Bytes of stderr as they are.
+    static void complaint(std::string_view bytes);
     /// A sentence on stderr, behind `sekali: `.
     void note(std::string_view sentence);
     /// Reports an error in the form that was asked for, and returns its exit status.

@@ -124,10 +124,15 @@ std::string shown_time(StoreTime time) {
 }
 
 void write_item(base::JsonWriter& json, const JobView& view) {
+    json.begin_object();
+    write_item_fields(json, view);
+    json.end_object();
+}
+
+void write_item_fields(base::JsonWriter& json, const JobView& view) {
     const JobRow& row = view.row;
     std::optional<std::string> finished_at;
     if (row.finished_at) finished_at = shown_time(*row.finished_at);
-    json.begin_object();
     json.field("id", row.job.id).field("kind", row.job.kind).field("queue", row.job.queue);
     json.field("state", engine::to_string(view.state)).field("key", row.job.key);
     write_text(json, "lock_key", row.job.lock_key);
@@ -144,7 +149,6 @@ void write_item(base::JsonWriter& json, const JobView& view) {
     write_result(json, row.result);
     write_text(json, "error", row.error);
     write_text(json, "reason", row.reason);
-    json.end_object();
 }
 
 namespace {

@@ -46,6 +46,8 @@ struct JobView {
 
 /// Writes the job as an item: every field, absent ones as `null`.
 void write_item(base::JsonWriter& json, const JobView& job);
+/// The same fields into an object that is open.
+void write_item_fields(base::JsonWriter& json, const JobView& job);
 
 /// A result as it is shown: JSON where it is JSON, on one line, else a string; `null` when empty.
 void write_result(base::JsonWriter& json, std::string_view result);

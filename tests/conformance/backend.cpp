@@ -25,8 +25,7 @@ std::unique_ptr<Backend> make_memory_backend() {
 }
 
 const std::vector<BackendKind>& backends() {
-    static const std::vector<BackendKind> kinds{{"memory", make_memory_backend},
-                                                {"sqlite", make_sqlite_backend}};
+    static const std::vector<BackendKind> kinds{{"memory", make_memory_backend}};
     return kinds;
 }
 

@@ -45,7 +45,6 @@ enum class Sql : std::uint8_t {
     kFirstForLock,
     kFirstForKey,
     kLiveWithKey,
-    kNotWaitingWithKey,
     kLiveWithId,
     kDeadWithKey,
     kDeadWithId,

@@ -1,0 +1,75 @@
+#include "cli/connect.hpp"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "base/text.hpp"
+#include "cli/address.hpp"
+
+namespace sekali::cli {
+namespace {
+
+/// The state folder is the user's own business; what is made here only its owner can enter.
+void make_folders(const std::string& database) {
+    std::filesystem::path missing = std::filesystem::path(database).parent_path();
+    std::vector<std::filesystem::path> to_make;
+    std::error_code ignored;
+    while (!missing.empty() && !std::filesystem::exists(missing, ignored)) {
+        to_make.push_back(missing);
+        missing = missing.parent_path();
+    }
+    for (auto folder = to_make.rbegin(); folder != to_make.rend(); ++folder) {
+        constexpr mode_t kOwnerOnly = 0700;
+        if (::mkdir(folder->c_str(), kOwnerOnly) == 0 || errno == EEXIST) continue;
+        throw Failure({.code = ErrorCode::kRefused,
+                       .message = fmt::format("the folder {} cannot be made: {}",
+                                              base::quoted(folder->string()), std::strerror(errno)),
+                       .hint = "choose another place with --url sqlite:PATH"});
+    }
+}
+
+bool exists(const std::string& path) {
+    std::error_code ignored;
+    return std::filesystem::exists(path, ignored);
+}
+
+Store open_at(const StoreAddress& address, OpenMode mode) {
+    sqlite::SqliteOptions options;
+    options.path = address.path;
+    options.create = mode == OpenMode::kCreate;
+    options.read_only = mode == OpenMode::kReadOnly;
+    options.synchronous =
+        address.synchronous_full ? sqlite::Synchronous::kFull : sqlite::Synchronous::kNormal;
+    return Store(sqlite::SqliteStore::open(std::move(options)).value());
+}
+
+}  // namespace
+
+Store open_store(CommandContext& context, OpenMode mode) {
+    const StoreAddress address = store_address(context.args, context.environment);
+    if (mode == OpenMode::kCreate) {
+        if (address.is_default) context.out.note("store " + base::printable(address.url()));
+        make_folders(address.path);
+    } else if (!exists(address.path)) {
+        throw Failure(
+            {.code = ErrorCode::kNotFound,
+             .message = fmt::format("there is no database at {} yet", base::quoted(address.path)),
+             .hint = "the first `sekali enqueue` or `sekali work` makes it; if it is "
+                     "elsewhere, say so with --url sqlite:PATH"});
+    }
+    return open_at(address, mode);
+}
+
+std::optional<Store> open_if_exists(CommandContext& context) {
+    const StoreAddress address = store_address(context.args, context.environment);
+    if (!exists(address.path)) return std::nullopt;
+    return open_at(address, OpenMode::kReadOnly);
+}
+
+}  // namespace sekali::cli

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "cli/context.hpp"
+#include "cli/store.hpp"
+
+namespace sekali::cli {
+
+/// What a command needs of its store.
+enum class OpenMode : std::uint8_t {
+    kCreate,    ///< Makes and upgrades it; says on stderr where it is when nobody chose that.
+    kExisting,  ///< Reads and writes what is there.
+    kReadOnly,
+};
+
+/// Opens the store that the flags, the environment and the file name. Throws `Failure`: `kNotFound`
+/// where there is none yet and the command does not make one.
+[[nodiscard]] Store open_store(CommandContext& context, OpenMode mode);
+
+/// As `kReadOnly`, but nothing where there is no store yet, which holds no jobs.
+[[nodiscard]] std::optional<Store> open_if_exists(CommandContext& context);
+
+}  // namespace sekali::cli

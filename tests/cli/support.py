@@ -1,0 +1,84 @@
+"""Runs the built `sekali` in a folder of its own."""
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+BINARY = os.environ["SEKALI"]
+TIMEOUT_S = 60
+
+ITEM_FIELDS = {
+    "id", "kind", "queue", "state", "key", "lock_key", "unique_key", "attempts", "crashes",
+    "deliveries", "epoch", "max_attempts", "priority", "enqueued_at", "run_at", "finished_at",
+    "worker", "waiting_for", "result", "error", "reason",
+}
+
+
+class Answer:
+    def __init__(self, process):
+        self.status = process.returncode
+        self.raw = process.stdout
+        self.out = process.stdout.decode("utf-8")
+        self.err = process.stderr.decode("utf-8")
+
+    @property
+    def json(self):
+        """The one document on stdout."""
+        return json.loads(self.out)
+
+    @property
+    def lines(self):
+        return [json.loads(line) for line in self.out.splitlines()]
+
+    @property
+    def error(self):
+        return self.json["error"]
+
+
+class CommandTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="sekali-cli-")
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.database = os.path.join(self.folder, "jobs.db")
+        self.environment = {
+            "PATH": os.environ["PATH"],
+            "HOME": self.folder,
+            "SEKALI_URL": "sqlite:" + self.database,
+            "LC_ALL": "C.UTF-8",
+        }
+
+    def run_command(self, *words, stdin=b"", environment=None, cwd=None):
+        if isinstance(stdin, str):
+            stdin = stdin.encode()
+        process = subprocess.run(
+            [BINARY, *words],
+            input=stdin,
+            capture_output=True,
+            env={**self.environment, **(environment or {})},
+            cwd=cwd or self.folder,
+            timeout=TIMEOUT_S,
+        )
+        return Answer(process)
+
+    def ok(self, *words, **how):
+        answer = self.run_command(*words, **how)
+        self.assertEqual(answer.status, 0, f"{words}: {answer.out}{answer.err}")
+        return answer
+
+    def refused(self, status, *words, **how):
+        """Runs with --json and checks the form of the refusal."""
+        answer = self.run_command("--json", *words, **how)
+        self.assertEqual(answer.status, status, f"{words}: {answer.out}{answer.err}")
+        self.assertEqual(set(answer.json), {"error"})
+        self.assertEqual(set(answer.error), {"code", "message", "applied", "hint"})
+        self.assertIn(answer.error["applied"], ("no", "maybe"))
+        return answer.error
+
+    def enqueue(self, *words, **how):
+        return self.ok("enqueue", *words, "--json", **how).json["id"]
+
+    def job(self, job_id):
+        return self.ok("job", "show", job_id, "--json").json
