@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <system_error>
 
 #include <sqlite3.h>
@@ -106,6 +107,12 @@ Error system_error(int number, std::string_view doing, const std::string& path) 
     error.message = "sqlite: could not " + std::string(doing) + " " + path + ": " +
                     std::generic_category().message(number);
     error.backend_code = "errno " + std::to_string(number);
+    if (number == EACCES || number == EPERM || number == EROFS) {
+        error.hint = "check the owner and mode of the file and its folder";
+    } else if (number == ENOSPC || number == EDQUOT) {
+        error.hint = "free space";
+        error.retryable = true;
+    }
     return error;
 }
 

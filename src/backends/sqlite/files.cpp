@@ -56,16 +56,21 @@ Result<void> check_file_system(const fs::path& folder) {
     if (::statfs(folder.c_str(), &found) != 0) {
         return system_error(errno, "look at the folder", folder.string());
     }
-    const auto magic = static_cast<std::uint32_t>(found.f_type);
-    const auto refusal = std::find_if(kRefused.begin(), kRefused.end(),
-                                      [&](const FileSystem& row) { return row.magic == magic; });
-    if (refusal == kRefused.end()) return {};
-    return refused("sqlite: " + folder.string() + " lies on " + std::string(refusal->name) +
+    const auto name = network_file_system(static_cast<std::uint32_t>(found.f_type));
+    if (!name) return {};
+    return refused("sqlite: " + folder.string() + " lies on " + std::string(*name) +
                        ", where the locks and the shared memory of SQLite cannot be relied on",
                    "put the database on a local disk; share work between hosts through postgres:");
 }
 
 }  // namespace
+
+std::optional<std::string_view> network_file_system(std::uint32_t magic) {
+    const auto found = std::find_if(kRefused.begin(), kRefused.end(),
+                                    [&](const FileSystem& row) { return row.magic == magic; });
+    if (found == kRefused.end()) return std::nullopt;
+    return found->name;
+}
 
 Result<void> prepare_file(const SqliteOptions& options) {
     if (options.path.empty()) return base::usage_error("sqlite: needs the path of a file");

@@ -21,7 +21,6 @@ LogKeeper::LogKeeper(Connection& connection, std::int64_t limit_bytes,
       page_bytes_(connection.query_integer("PRAGMA page_size")),
       limit_bytes_(limit_bytes),
       warn_(std::move(warn)),
-      next_bytes_(limit_bytes),
       warn_at_bytes_(kWarnFactor * limit_bytes) {
     sqlite3_wal_hook(connection_.handle(), &LogKeeper::count_pages, this);
     // What is left behind by a reader that stayed long is cut off when the log starts over.
@@ -37,11 +36,12 @@ int LogKeeper::count_pages(void* self, sqlite3* /*db*/, const char* /*name*/, in
 void LogKeeper::checkpoint_if_due() {
     const std::int64_t size = log_bytes();
     if (size < limit_bytes_) {
-        next_bytes_ = limit_bytes_;
+        blocked_ = false;
         warn_at_bytes_ = kWarnFactor * limit_bytes_;
         return;
     }
-    if (size < next_bytes_ || base::steady_now() < not_before_) return;
+    if (blocked_) warn_of_size(size);
+    if (base::steady_now() < not_before_) return;
     const engine::Millis patience = connection_.set_busy_deadline(kPatienceWithReaders);
     const int code = sqlite3_wal_checkpoint_v2(connection_.handle(), "main",
                                                SQLITE_CHECKPOINT_RESTART, nullptr, nullptr);
@@ -50,13 +50,16 @@ void LogKeeper::checkpoint_if_due() {
         pages_.store(0, std::memory_order_relaxed);
         return;
     }
-    next_bytes_ = size + limit_bytes_;
+    blocked_ = true;
     not_before_ = base::steady_now() + kPauseWhenBlocked;
-    if (size >= warn_at_bytes_ && warn_) {
-        warn_at_bytes_ = 2 * size;
-        warn_("sqlite: the log has grown to " + std::to_string(size >> 20) +
-              " MiB because a reader keeps an old snapshot open; it shrinks when that ends");
-    }
+}
+
+void LogKeeper::warn_of_size(std::int64_t size) {
+    if (size < warn_at_bytes_) return;
+    warn_at_bytes_ = 2 * size;
+    if (!warn_) return;
+    warn_("sqlite: the log has grown to " + std::to_string(size >> 20) +
+          " MiB because a reader keeps an old snapshot open; it shrinks when that ends");
 }
 
 }  // namespace sekali::sqlite

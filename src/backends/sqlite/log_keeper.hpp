@@ -31,14 +31,15 @@ class LogKeeper {
 
  private:
     static int count_pages(void* self, sqlite3* db, const char* name, int pages);
+    void warn_of_size(std::int64_t size);
 
     Connection& connection_;
-    std::int64_t page_bytes_;
-    std::int64_t limit_bytes_;
-    std::function<void(std::string_view)> warn_;
+    const std::int64_t page_bytes_;
+    const std::int64_t limit_bytes_;
+    const std::function<void(std::string_view)> warn_;
     std::atomic<std::int64_t> pages_{0};
-    std::int64_t next_bytes_;
     std::int64_t warn_at_bytes_;
+    bool blocked_ = false;
     std::chrono::steady_clock::time_point not_before_{};
 };
 

@@ -78,11 +78,6 @@ void configure(Connection& connection, const SqliteOptions& options) {
 }  // namespace
 
 void set_up(Connection& connection, Gate& gate, const SqliteOptions& options, StoreTimer& timer) {
-    if (sqlite3_db_readonly(connection.handle(), "main") == 1) {
-        throw Failure(refused(
-            "sqlite:" + options.path + " may not be written by this user",
-            "check the owner and mode of the file and its folder, or open it for reading only"));
-    }
     configure(connection, options);
     const bool has_log = connection.query_text("PRAGMA journal_mode") == "wal";
     if (has_log && is_current(connection, timer)) return;

@@ -48,6 +48,11 @@ Result<std::unique_ptr<SqliteStore>> SqliteStore::open(SqliteOptions options) {
         const auto mode =
             options.read_only ? Connection::Mode::kReadOnly : Connection::Mode::kReadWrite;
         auto connection = std::make_unique<Connection>(options.path, mode, options.busy_deadline);
+        if (!options.read_only && sqlite3_db_readonly(connection->handle(), "main") == 1) {
+            return refused("sqlite: " + options.path + " may not be written by this user",
+                           "check the owner and mode of the file and its folder, or open it for "
+                           "reading only");
+        }
         // SQLite follows symbolic links, and what lies beside the file must lie beside its target.
         std::string path = sqlite3_db_filename(connection->handle(), "main");
         auto liveness = LivenessFile::open(path + "-alive", options.read_only).value();
