@@ -49,10 +49,17 @@ constexpr Field<Owner, Member> field(std::string_view name, Member Owner::*membe
     return {name, member};
 }
 
+/// Describes a struct without members.
+template <typename Owner>
+constexpr Fields<Owner> fields() {
+    return {};
+}
+
 /// Describes a struct, as its `static constexpr auto kFields`. A name that stands twice does not
 /// compile.
 template <typename Owner, typename... Members>
-constexpr Fields<Owner, Members...> fields(Field<Owner, Members>... described) {
+requires(sizeof...(Members) >
+         0) constexpr Fields<Owner, Members...> fields(Field<Owner, Members>... described) {
     const std::array<std::string_view, sizeof...(Members)> names{described.name...};
     for (std::size_t i = 0; i < names.size(); ++i) {
         for (std::size_t j = i + 1; j < names.size(); ++j) {

@@ -26,8 +26,10 @@ extern const CommandSpec kQueuePauseCommand;
 extern const CommandSpec kQueuePurgeCommand;
 extern const CommandSpec kQueueResumeCommand;
 extern const CommandSpec kStatusCommand;
+extern const CommandSpec kStepCommand;
 extern const CommandSpec kUniqueFreeCommand;
 extern const CommandSpec kUniqueListCommand;
+extern const CommandSpec kWorkCommand;
 extern const CommandSpec kWorkerListCommand;
 
 }  // namespace sekali::cli

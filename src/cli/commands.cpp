@@ -7,12 +7,13 @@ namespace {
 
 // In the order of the help; the commands of a group stand together.
 constexpr const CommandSpec* kCommands[] = {
-    &kEnqueueCommand,    &kJobShowCommand,     &kJobListCommand,     &kJobCancelCommand,
-    &kJobRetryCommand,   &kDeadListCommand,    &kDeadShowCommand,    &kDeadRetryCommand,
-    &kDeadDropCommand,   &kHeldListCommand,    &kHeldResolveCommand, &kQueueListCommand,
-    &kQueuePauseCommand, &kQueueResumeCommand, &kQueuePurgeCommand,  &kUniqueListCommand,
-    &kUniqueFreeCommand, &kWorkerListCommand,  &kExplainCommand,     &kStatusCommand,
-    &kCheckCommand,      &kPruneCommand,       &kMigrateCommand,     &kBackoffCommand,
+    &kEnqueueCommand,     &kWorkCommand,       &kStepCommand,       &kJobShowCommand,
+    &kJobListCommand,     &kJobCancelCommand,  &kJobRetryCommand,   &kDeadListCommand,
+    &kDeadShowCommand,    &kDeadRetryCommand,  &kDeadDropCommand,   &kHeldListCommand,
+    &kHeldResolveCommand, &kQueueListCommand,  &kQueuePauseCommand, &kQueueResumeCommand,
+    &kQueuePurgeCommand,  &kUniqueListCommand, &kUniqueFreeCommand, &kWorkerListCommand,
+    &kExplainCommand,     &kStatusCommand,     &kCheckCommand,      &kPruneCommand,
+    &kMigrateCommand,     &kBackoffCommand,
 };
 
 constexpr GroupSpec kGroups[] = {

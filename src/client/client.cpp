@@ -12,6 +12,7 @@
 #include "base/limits.hpp"
 #include "base/text.hpp"
 #include "client/client_core.hpp"
+#include "client/outcomes.hpp"
 #include "client/user.hpp"
 #include "engine/operations.hpp"
 #include "observe/job_view.hpp"
@@ -64,13 +65,6 @@ Result<Enqueued> answer_of(const EnqueueReply& reply, const engine::Envelope& jo
     }
     return conflict(fmt::format("id {} belongs to another job", job.id),
                     "a repeated enqueue must repeat kind, key and payload");
-}
-
-Error unknown_failure() {
-    return {.code = ErrorCode::kUnreachable,
-            .message = "a test made this request fail",
-            .applied = Applied::kMaybe,
-            .retryable = true};
 }
 
 std::chrono::system_clock::time_point shown(engine::StoreTime time) {
@@ -156,12 +150,12 @@ Result<Enqueued> Client::enqueue_raw(std::string_view kind, const Result<std::st
     const auto request =
         client::prepare_enqueue(core_->scope(), kind, *payload, client::merged(of_call, of_type));
     if (!request.ok()) return request.error();
-    if (SEKALI_FAULT("enqueue.before")) return unknown_failure();
+    if (SEKALI_FAULT("enqueue.before")) return client::failed_by_test(Applied::kNo);
     EnqueueReply reply;
     const auto stored = core_->backend().run(
         [&](engine::Tables& tables) { reply = engine::enqueue(tables, *request); });
     if (!stored.ok()) return stored.error();
-    if (SEKALI_FAULT("enqueue.after")) return unknown_failure();
+    if (SEKALI_FAULT("enqueue.after")) return client::failed_by_test();
     return answer_of(reply, request->job);
 }
 

@@ -11,7 +11,6 @@
 #include "base/clock.hpp"
 #include "base/faults.hpp"
 #include "base/limits.hpp"
-#include "base/utf8.hpp"
 #include "client/outcomes.hpp"
 
 namespace sekali::client {
@@ -22,8 +21,6 @@ using engine::Outcome;
 
 /// A probe's exit status for "it did not happen"; 0 is "it happened".
 constexpr int kExitDidNotHappen = 4;
-/// What a cut result says about itself takes less than this.
-constexpr std::size_t kCutMarkBytes = 64;
 
 process::StopReason reason_for(engine::StopReason reason) {
     switch (reason) {
@@ -49,19 +46,6 @@ std::string_view interruption_name(std::optional<process::StopReason> reason) {
         default:
             return "lease_lost";
     }
-}
-
-/// The child's stdout as a result that every store takes.
-std::string result_of(const process::ChildOutput& output) {
-    if (output.stdout_total == output.stdout_bytes.size()) {
-        return base::make_storable(output.stdout_bytes, base::kMaxResultBytes);
-    }
-    const std::size_t kept =
-        base::utf8_cut(output.stdout_bytes, base::kMaxResultBytes - kCutMarkBytes);
-    return base::make_storable(
-        fmt::format("{}… [cut, {} bytes]", std::string_view(output.stdout_bytes).substr(0, kept),
-                    output.stdout_total),
-        base::kMaxResultBytes);
 }
 
 Outcome::Kind kind_of(const process::ExecOutcome& end) {
@@ -256,12 +240,14 @@ void ExecRunner::finish(const Child& child, process::ChildExited exited, bool al
                                .stderr_tail = exited.output.stderr_tail},
                               exited.output.control, child.stop);
     if (child.role == Role::kProbe) {
-        inbox_->push(engine::event::ProbeEnded{child.run, answer_of(end, exited.wait_status),
-                                               result_of(exited.output)});
+        inbox_->push(engine::event::ProbeEnded{
+            child.run, answer_of(end, exited.wait_status),
+            capped_result(exited.output.stdout_bytes, exited.output.stdout_total)});
         return;
     }
     Outcome outcome = outcome_of(end, all_gone);
-    if (outcome.kind == Outcome::Kind::kSuccess) outcome.result = result_of(exited.output);
+    if (outcome.kind == Outcome::Kind::kSuccess)
+        outcome.result = capped_result(exited.output.stdout_bytes, exited.output.stdout_total);
     if (SEKALI_FAULT("handler.after")) {
         outcome = failed_run(kFailedByTest, false);
     }

@@ -1,10 +1,10 @@
 #include "client/local_runner.hpp"
 
-#include <future>
 #include <utility>
 
 #include "base/assert.hpp"
 #include "base/faults.hpp"
+#include "client/blocking.hpp"
 #include "client/outcomes.hpp"
 
 namespace sekali::client {
@@ -12,17 +12,6 @@ namespace {
 
 using engine::Answer;
 using engine::Settled;
-
-template <typename Reply, typename Port, typename Command>
-Result<Reply> ask(Port& port, Command command) {
-    std::promise<Result<Reply>> answered;
-    auto reply = answered.get_future();
-    std::vector<typename Port::Call> calls;
-    calls.push_back({std::move(command),
-                     [&answered](Result<Reply> answer) { answered.set_value(std::move(answer)); }});
-    port.submit(std::move(calls));
-    return reply.get();
-}
 
 Settled superseded() {
     Settled settled;
@@ -184,11 +173,11 @@ Settled LocalRunner::commit(engine::RunId run, Effects effects, std::string resu
 }
 
 Result<engine::StoreReply> LocalRunner::ask_store(engine::StoreCommand command) {
-    return ask<engine::StoreReply, engine::StorePort>(backend_->ports(), std::move(command));
+    return ask<engine::StorePort, engine::StoreReply>(backend_->ports(), std::move(command));
 }
 
 Result<engine::LockReply> LocalRunner::ask_lock(engine::LockCommand command) {
-    return ask<engine::LockReply, engine::LockPort>(backend_->ports(), std::move(command));
+    return ask<engine::LockPort, engine::LockReply>(backend_->ports(), std::move(command));
 }
 
 void LocalRunner::lock_taken(engine::event::LockTaken taken) {
@@ -200,6 +189,10 @@ void LocalRunner::pause(engine::Millis time, const std::stop_token& stop) {
     std::condition_variable_any never;
     std::unique_lock guard(mutex);
     never.wait_for(guard, stop, time, [] { return false; });
+}
+
+bool LocalRunner::reach(std::size_t fault_index) {
+    return base::fault_reached(fault_index);
 }
 
 void LocalRunner::log(const internal::Run& run, LogSeverity severity, std::string_view message) {

@@ -62,6 +62,7 @@ class LocalRunner final : public Runner,
     void lock_taken(engine::event::LockTaken taken) override;
     void pause(engine::Millis time, const std::stop_token& stop) override;
     [[nodiscard]] engine::LocalTime now() const override { return local_now(); }
+    bool reach(std::size_t fault_index) override;
     void log(const internal::Run& run, LogSeverity severity, std::string_view message) override;
     std::shared_ptr<Entry> find(engine::RunId run);
 

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "engine/ports.hpp"
@@ -16,6 +18,18 @@ namespace sekali::client {
     return outcome;
 }
 
+/// A child's standard output as a result that every store takes; `kept` is what was kept of `total`
+/// bytes.
+[[nodiscard]] std::string capped_result(std::string_view kept, std::uint64_t total);
+
 inline constexpr const char* kFailedByTest = "a test made this fail";
+
+/// What a fault point answers that the test told to fail.
+[[nodiscard]] inline Error failed_by_test(Applied applied = Applied::kMaybe) {
+    return {.code = ErrorCode::kUnreachable,
+            .message = kFailedByTest,
+            .applied = applied,
+            .retryable = true};
+}
 
 }  // namespace sekali::client

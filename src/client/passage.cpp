@@ -39,13 +39,6 @@ std::size_t arrival_of(Kind outcome) {
 
 }  // namespace
 
-bool Passage::Points::reach() const {
-    bool fail = false;
-    for (std::size_t i = 0; i < count_; ++i)
-        fail |= base::fault_reached(indices_[i]);
-    return fail;
-}
-
 Passage::Passage(const engine::QueueCommand& command) {
     if (std::holds_alternative<engine::Claim>(command)) {
         departing_.add(fault_index("claim.before"));
@@ -96,22 +89,22 @@ Passage::Passage(const engine::LockCommand& command) {
     }
 }
 
-bool Passage::arrive(const Result<engine::QueueReply>& reply) const {
-    return reply.ok() && arriving_.reach();
+FaultPoints Passage::arriving(const Result<engine::QueueReply>& reply) const {
+    return reply.ok() ? arriving_ : FaultPoints();
 }
 
-bool Passage::arrive(const Result<engine::LockReply>& reply) const {
-    return reply.ok() && arriving_.reach();
+FaultPoints Passage::arriving(const Result<engine::LockReply>& reply) const {
+    return reply.ok() ? arriving_ : FaultPoints();
 }
 
-bool Passage::arrive(const Result<engine::StoreReply>& reply) const {
-    if (!reply.ok()) return false;
+FaultPoints Passage::arriving(const Result<engine::StoreReply>& reply) const {
+    if (!reply.ok()) return {};
     const auto* answer = std::get_if<engine::Settled>(&*reply);
-    return answer != nullptr ? settled(*answer).reach() : arriving_.reach();
+    return answer != nullptr ? settled(*answer) : arriving_;
 }
 
-Passage::Points Passage::settled(const engine::Settled& reply) const {
-    Points points;
+FaultPoints Passage::settled(const engine::Settled& reply) const {
+    FaultPoints points;
     if (reply.kind != engine::Settled::Kind::kApplied) return points;
     switch (reply.state) {
         case engine::JobState::kSucceeded:

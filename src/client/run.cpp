@@ -17,6 +17,7 @@
 namespace sekali::internal {
 namespace {
 
+using base::fault_index;
 using engine::Millis;
 using engine::StepIntentReply;
 using Kind = engine::Outcome::Kind;
@@ -87,7 +88,7 @@ struct Run::Effects {
         }
         run.in_effects_ = false;
         if (thrown) return base::usage_error("the effects of the commit threw");
-        if (SEKALI_FAULT("commit.inside")) return base::usage_error(client::kFailedByTest);
+        if (run.host_.reach(fault_index("commit.inside"))) return client::failed_by_test();
         return {};
     }
 };
@@ -221,7 +222,7 @@ StepAnswer Run::begin_step(const Step& step, bool has_probe, bool probe_said_no)
                                     .has_probe = has_probe,
                                     .probe_said_no = probe_said_no};
     const auto reply = std::get<StepIntentReply>(ask(intent));
-    if (SEKALI_FAULT("step.intent.after")) throw Failure(base::usage_error(client::kFailedByTest));
+    if (host_.reach(fault_index("step.intent.after"))) throw Failure(client::failed_by_test());
     switch (reply.kind) {
         case StepIntentReply::Kind::kRun:
             return {.state = StepState::kRun};
@@ -244,9 +245,9 @@ void Run::finish_step(const Step& step, std::string result) {
         misuse(fmt::format("the result of step {} has {} bytes, more than {}",
                            base::quoted(step.name()), result.size(), kMaxStepResultBytes));
     }
-    if (SEKALI_FAULT("step.effect.after")) throw Failure(base::usage_error(client::kFailedByTest));
+    if (host_.reach(fault_index("step.effect.after"))) throw Failure(client::failed_by_test());
     ask(engine::StepResult{.run = start_.ref, .name = step.name(), .result = std::move(result)});
-    if (SEKALI_FAULT("step.result.after")) throw Failure(base::usage_error(client::kFailedByTest));
+    if (host_.reach(fault_index("step.result.after"))) throw Failure(client::failed_by_test());
 }
 
 void Run::hold(const Step& step) {

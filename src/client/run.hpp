@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -38,6 +39,8 @@ class RunHost {
     /// Lets time pass, less when `stop` fires.
     virtual void pause(engine::Millis time, const std::stop_token& stop) = 0;
     [[nodiscard]] virtual engine::LocalTime now() const = 0;
+    /// Marks a fault point; true when the test wants a failure there.
+    virtual bool reach(std::size_t fault_index) = 0;
     virtual void log(const Run& run, LogSeverity severity, std::string_view message) = 0;
 };
 

@@ -13,7 +13,8 @@ namespace {
 /// Longest prefix that is passed on readably: the common limit of outside keys is 255 bytes.
 constexpr std::size_t kReadableLimit = 160;
 
-/// `bytes` as printable ASCII; the percent sign is escaped by `sekali::key` before.
+}  // namespace
+
 std::string header_safe(std::string_view bytes) {
     std::string out;
     for (const char c : bytes) {
@@ -26,8 +27,6 @@ std::string header_safe(std::string_view bytes) {
     }
     return out;
 }
-
-}  // namespace
 
 std::string step_key_prefix(const engine::RecordKey& record) {
     std::string readable = header_safe(sekali::key(record.ns, record.kind, record.key));

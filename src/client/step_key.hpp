@@ -15,4 +15,7 @@ namespace sekali::client {
 /// The key of one step, to be sent to the outside system.
 [[nodiscard]] std::string step_key(const engine::RecordKey& record, std::string_view step);
 
+/// `bytes` as printable ASCII without spaces; what is not becomes `%XX`.
+[[nodiscard]] std::string header_safe(std::string_view bytes);
+
 }  // namespace sekali::client

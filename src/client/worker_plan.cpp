@@ -112,6 +112,16 @@ engine::KindSetup kind_setup(const HandlerOptions& options, HandledBy by, bool h
     return setup;
 }
 
+std::function<Outcome(Context&)> wrapped(std::function<Outcome(Context&)> handler,
+                                         const std::vector<Middleware>& middleware) {
+    for (auto layer = middleware.rbegin(); layer != middleware.rend(); ++layer) {
+        handler = [layer = *layer, next = std::move(handler)](Context& ctx) {
+            return layer(ctx, next);
+        };
+    }
+    return handler;
+}
+
 std::size_t default_concurrency() {
     return 2 * std::max<std::size_t>(1, std::thread::hardware_concurrency());
 }

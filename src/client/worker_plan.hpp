@@ -27,6 +27,11 @@ struct KindSettings {
     std::string http;                ///< Address that handles it; empty: none.
 };
 
+/// Makes what runs HTTP handlers, by kind and URL. Programs without HTTP handlers need not link it.
+using MakeHttpRunner = std::function<std::unique_ptr<Runner>(
+    const std::map<std::string, std::string, std::less<>>& urls, std::shared_ptr<Inbox> inbox,
+    std::size_t requests)>;
+
 /// `over` where it says something, else `under`.
 [[nodiscard]] HandlerOptions merged(const HandlerOptions& over, const HandlerOptions& under);
 
@@ -39,6 +44,10 @@ struct KindSettings {
 enum class HandledBy : std::uint8_t { kLocal, kExec, kHttp };
 [[nodiscard]] engine::KindSetup kind_setup(const HandlerOptions& options, HandledBy by,
                                            bool has_probe);
+
+/// The handler inside all middleware, the first one outermost.
+[[nodiscard]] std::function<Outcome(Context&)> wrapped(std::function<Outcome(Context&)> handler,
+                                                       const std::vector<Middleware>& middleware);
 
 /// What `concurrency = 0` means on this machine.
 [[nodiscard]] std::size_t default_concurrency();

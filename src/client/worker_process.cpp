@@ -211,6 +211,7 @@ RuntimeParts WorkerProcess::make_parts(process::Guard& guard, const std::string&
     parts.middleware = std::move(core.middleware);
     parts.backend = internal::ClientAccess::core(core.client).shared_backend();
     parts.guard = &guard;
+    parts.make_http = plan_.make_http;
     parts.log = log_;
     return parts;
 }

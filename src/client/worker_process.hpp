@@ -19,6 +19,7 @@ struct WorkerProcessPlan {
     /// Workers under a supervisor; 0: one worker, in this very process.
     int processes = 0;
     std::function<void(Worker&)> register_handlers;  ///< Empty: there are none in this program.
+    MakeHttpRunner make_http;
     observe::LogOptions log;
 };
 

@@ -22,17 +22,6 @@ std::string host_name() {
     return name.data();
 }
 
-/// The handler inside all middleware, the first one outermost.
-std::function<Outcome(Context&)> wrapped(std::function<Outcome(Context&)> handler,
-                                         const std::vector<Middleware>& middleware) {
-    for (auto layer = middleware.rbegin(); layer != middleware.rend(); ++layer) {
-        handler = [layer = *layer, next = std::move(handler)](Context& ctx) {
-            return layer(ctx, next);
-        };
-    }
-    return handler;
-}
-
 }  // namespace
 
 WorkerRuntime::WorkerRuntime(Passkey, RuntimeParts parts)
@@ -105,6 +94,8 @@ Result<void> WorkerRuntime::add_kind(const std::string& kind) {
             kind, LocalKind{.handler = wrapped(std::move(local->second.handler), parts_.middleware),
                             .probe = std::move(local->second.probe),
                             .lock_ttl = setup.policy.lock_ttl});
+    } else if (!settings.http.empty()) {
+        http_kinds_.emplace(kind, settings.http);
     } else {
         exec_kinds_.emplace(kind, ExecKind{.handler = settings.exec, .probe = settings.probe});
     }
@@ -131,6 +122,11 @@ void WorkerRuntime::make_runners() {
                                              });
         for (const auto& [kind, handler] : exec_kinds_)
             runners.emplace(kind, exec_.get());
+    }
+    if (!http_kinds_.empty()) {
+        http_ = parts_.make_http(http_kinds_, inbox_, config_.concurrency);
+        for (const auto& [kind, url] : http_kinds_)
+            runners.emplace(kind, http_.get());
     }
     rows::RowPorts& ports = parts_.backend->ports();
     shell_ = std::make_unique<WorkerShell>(config_,

@@ -27,6 +27,7 @@ struct RuntimeParts {
     std::vector<Middleware> middleware;
     std::shared_ptr<Backend> backend;
     process::Guard* guard = nullptr;  ///< Needed for commands; outlives the runtime.
+    MakeHttpRunner make_http;         ///< Needed for HTTP handlers.
     std::shared_ptr<const observe::LogWriter> log;
 };
 
@@ -67,7 +68,9 @@ class WorkerRuntime {
     std::map<std::string, LocalKind, std::less<>> local_kinds_;
     std::map<std::string, ExecKind, std::less<>> exec_kinds_;
     std::shared_ptr<LocalRunner> local_;
+    std::map<std::string, std::string, std::less<>> http_kinds_;
     std::unique_ptr<ExecRunner> exec_;
+    std::unique_ptr<Runner> http_;
     std::unique_ptr<WorkerShell> shell_;
 };
 

@@ -7,7 +7,9 @@
 #include <variant>
 
 #include "base/assert.hpp"
+#include "base/faults.hpp"
 #include "base/ids.hpp"
+#include "client/outcomes.hpp"
 #include "client/passage.hpp"
 
 namespace sekali::client {
@@ -27,11 +29,12 @@ class SeededRandom final : public Random {
     std::uniform_real_distribution<double> uniform_{0.0, 1.0};
 };
 
-Error lost(Applied applied) {
-    return {.code = ErrorCode::kUnreachable,
-            .message = "a test made this request fail",
-            .applied = applied,
-            .retryable = true};
+/// True when the test wants a failure at one of the points.
+bool reach(const FaultPoints& points) {
+    bool fail = false;
+    for (const std::size_t index : points.all())
+        fail |= base::fault_reached(index);
+    return fail;
 }
 
 /// Gathers one call, so that its answer becomes an event, and marks the fault points around it.
@@ -40,12 +43,12 @@ void gather(std::vector<Call>& calls, const std::shared_ptr<Inbox>& inbox, Submi
             Passage passage) {
     using Reply = decltype(Answered::reply);
     const Tag tag = submit.tag;
-    if (passage.depart()) {
-        inbox->push(Answered{tag, lost(Applied::kNo)});
+    if (reach(passage.departing())) {
+        inbox->push(Answered{tag, failed_by_test(Applied::kNo)});
         return;
     }
     calls.push_back({std::move(submit.command), [inbox, tag, passage](Reply reply) {
-                         if (passage.arrive(reply)) reply = lost(Applied::kMaybe);
+                         if (reach(passage.arriving(reply))) reply = failed_by_test();
                          inbox->push(Answered{tag, std::move(reply)});
                      }});
 }
