@@ -31,7 +31,7 @@ sanitize: asan tsan ## runs the fast tiers of the tests under ASan with UBSan, a
 asan tsan:
 	@scripts/install-deps build test sanitize
 	cmake --preset $@ --log-level=NOTICE
-	$(BUILD) $@ --target fast_tests
+	$(BUILD) $@
 	ctest --preset $@ --parallel $(JOBS)
 
 format: ## formats every C++ file

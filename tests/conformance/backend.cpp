@@ -25,7 +25,8 @@ std::unique_ptr<Backend> make_memory_backend() {
 }
 
 const std::vector<BackendKind>& backends() {
-    static const std::vector<BackendKind> kinds{{"memory", make_memory_backend}};
+    static const std::vector<BackendKind> kinds{{"memory", make_memory_backend},
+                                                {"sqlite", make_sqlite_backend}};
     return kinds;
 }
 

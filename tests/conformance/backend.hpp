@@ -34,5 +34,6 @@ inline void PrintTo(const BackendKind& kind, std::ostream* out) {
 [[nodiscard]] const std::vector<BackendKind>& backends();
 
 [[nodiscard]] std::unique_ptr<Backend> make_memory_backend();
+[[nodiscard]] std::unique_ptr<Backend> make_sqlite_backend();
 
 }  // namespace sekali::conformance

@@ -436,15 +436,15 @@ TEST_P(BeginConformance, KeyReused_WinsOverEverything) {
     };
     policy.on_unknown = OnUnknown::kHold;
     policy.effects = Effects::kCommit;
-    // Enqueued before the store knows the key, so that begin has to notice.
-    for (const char* id : {"j1", "x1", "x2", "x3"})
-        put({.id = id, .key = id});
+    put({.id = "j1", .key = "j1"});
+    // Written past the check of enqueue, as where the store does not see the queue: begin has to
+    // notice.
     tx([](Tables& tables) {
         for (const char* id : {"x1", "x2", "x3"}) {
-            auto row = tables.job(id);
-            row->job.key = "j1";
-            row->job.fingerprint = "digest of another payload";
-            tables.update_job(*row);
+            JobRow row = *tables.job("j1");
+            row.job.id = id;
+            row.job.fingerprint = "digest of another payload";
+            tables.insert_job(row);
         }
     });
     const Attempt run = start("A", "j1");

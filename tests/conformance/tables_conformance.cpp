@@ -172,6 +172,7 @@ TEST_P(TablesConformance, AnUpdateWritesEveryFieldThatMoves) {
     const JobRow frozen = full_row(now());
     JobRow plain;
     plain.job = frozen.job;
+    plain.enqueued_at = frozen.enqueued_at;
     insert(plain);
     update("full", [&](JobRow& row, Tables&) {
         const std::int64_t seq = row.seq;

@@ -118,6 +118,8 @@ constexpr std::array kStatements{
         "ORDER BY priority DESC, seq LIMIT 1"},
     Statement{Sql::kLiveWithKey, SELECT_JOB "INDEXED BY sekali_jobs_key "
         "WHERE key = ?3 AND kind = ?2 AND ns = ?1 ORDER BY seq LIMIT 1"},
+    Statement{Sql::kNotWaitingWithKey, SELECT_JOB "INDEXED BY sekali_jobs_key "
+        "WHERE key = ?3 AND kind = ?2 AND ns = ?1 AND state <> 2 ORDER BY seq LIMIT 1"},
     Statement{Sql::kLiveWithId, SELECT_JOB "WHERE id = ?3 AND kind = ?2 AND ns = ?1 AND key IS "
         "NULL"},
     Statement{Sql::kDeadWithKey, "SELECT 1 FROM sekali_finished INDEXED BY sekali_finished_key "

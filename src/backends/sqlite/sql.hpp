@@ -45,6 +45,7 @@ enum class Sql : std::uint8_t {
     kFirstForLock,
     kFirstForKey,
     kLiveWithKey,
+    kNotWaitingWithKey,
     kLiveWithId,
     kDeadWithKey,
     kDeadWithId,

@@ -128,11 +128,17 @@ bool SqliteTables::has_live_or_dead_job(const RecordKey& key) {
 }
 
 std::optional<JobRow> SqliteTables::live_job_of_key(const RecordKey& key) {
-    Query with_key(statements_, Sql::kLiveWithKey, key.ns, key.kind, key.key);
-    auto oldest = one_job(with_key);
-    Query with_id(statements_, Sql::kLiveWithId, key.ns, key.kind, key.key);
-    auto other = one_job(with_id);
-    return !oldest || (other && other->seq < oldest->seq) ? other : oldest;
+    const auto comes_before = [](const JobRow& a, const JobRow& b) {
+        return std::tuple(a.state == JobState::kWaiting, a.seq) <
+               std::tuple(b.state == JobState::kWaiting, b.seq);
+    };
+    std::optional<JobRow> first;
+    for (const Sql which : {Sql::kNotWaitingWithKey, Sql::kLiveWithKey, Sql::kLiveWithId}) {
+        Query query(statements_, which, key.ns, key.kind, key.key);
+        auto row = one_job(query);
+        if (row && (!first || comes_before(*row, *first))) first = std::move(row);
+    }
+    return first;
 }
 
 std::optional<StoreTime> SqliteTables::next_run_at(const ClaimSpec& spec) {
