@@ -68,7 +68,7 @@ class Server {
             }
             if (waits[0].revents != 0) {
                 const int fd = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
-                if (fd >= 0) callers_.push_back(Caller{.fd = fd});
+                if (fd >= 0) callers_.push_back(Caller{fd, {}, {}, {}, false});
             }
             answer_due();
         }

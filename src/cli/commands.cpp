@@ -13,7 +13,7 @@ constexpr const CommandSpec* kCommands[] = {
     &kHeldResolveCommand, &kQueueListCommand,  &kQueuePauseCommand, &kQueueResumeCommand,
     &kQueuePurgeCommand,  &kUniqueListCommand, &kUniqueFreeCommand, &kWorkerListCommand,
     &kExplainCommand,     &kStatusCommand,     &kCheckCommand,      &kPruneCommand,
-    &kMigrateCommand,     &kBackoffCommand,
+    &kMigrateCommand,     &kBackoffCommand,    &kDemoCommand,
 };
 
 constexpr GroupSpec kGroups[] = {
