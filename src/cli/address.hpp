@@ -15,6 +15,10 @@ struct StoreAddress {
 
     bool operator==(const StoreAddress&) const = default;
     [[nodiscard]] std::string url() const { return "sqlite:" + path; }
+    /// With how it is to be opened.
+    [[nodiscard]] std::string full_url() const {
+        return url() + (synchronous_full ? "" : "?synchronous=normal");
+    }
 };
 
 /// What the flags, the environment and the file say; without any of them a database in the state

@@ -11,6 +11,7 @@
 
 #include "base/durations.hpp"
 #include "base/errors.hpp"
+#include "base/ids.hpp"
 #include "base/limits.hpp"
 #include "base/text.hpp"
 #include "cli/nearest.hpp"
@@ -87,6 +88,10 @@ void check_value(const OptionSpec& option, std::string_view field, std::string_v
             return;
         case ValueKind::kKey:
             return base::check_key(field, value).value();
+        case ValueKind::kUuid:
+            if (base::is_uuid(value)) return;
+            throw Failure(usage_error(fmt::format("{} must be a UUID in lower case, not {}", field,
+                                                  base::quoted(value))));
         case ValueKind::kInteger:
             static_cast<void>(base::parse_count(field, value, option.min, option.max).value());
             return;

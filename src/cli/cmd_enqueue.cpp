@@ -7,9 +7,7 @@
 #include "base/durations.hpp"
 #include "base/errors.hpp"
 #include "base/faults.hpp"
-#include "base/json_check.hpp"
 #include "base/json_writer.hpp"
-#include "base/limits.hpp"
 #include "base/text.hpp"
 #include "cli/bulk.hpp"
 #include "cli/command_table.hpp"
@@ -68,22 +66,11 @@ std::string read_stdin(std::size_t limit) {
         "store what is large elsewhere and send its address, or raise --max-payload"));
 }
 
-std::string payload_of(const Arguments& args, std::size_t limit) {
-    std::string payload = args.positional(1).value_or("null");
-    if (payload == "-") payload = read_stdin(limit);
-    Result<void> checked = base::check_json(payload, limit, base::kMaxJsonDepth);
-    if (!checked) {
-        Error error = checked.error();
-        error.message = "the payload is refused: " + error.message;
-        throw Failure(error);
-    }
-    return payload;
-}
-
 JobDraft draft_of(const Arguments& args, std::size_t limit) {
     JobDraft draft;
     draft.kind = *args.positional(0);
-    draft.payload = payload_of(args, limit);
+    draft.payload = args.positional(1).value_or("null");
+    if (draft.payload == "-") draft.payload = read_stdin(limit);
     for (std::size_t i = 0; i < kJobFieldCount; ++i) {
         const std::string_view name = kJobFieldOptions[i].name;
         if (args.from_call(name)) draft.fields[i] = args.text(name);

@@ -8,7 +8,7 @@ namespace {
 
 int run(CommandContext& context) {
     Store store = open_store(context, OpenMode::kCreate);
-    const std::string url = "sqlite:" + store.sqlite().path();
+    const std::string& url = store.url();
     if (context.out.json()) {
         std::string document;
         base::JsonWriter json(document);

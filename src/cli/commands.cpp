@@ -7,13 +7,16 @@ namespace {
 
 // In the order of the help; the commands of a group stand together.
 constexpr const CommandSpec* kCommands[] = {
-    &kEnqueueCommand,     &kWorkCommand,       &kStepCommand,       &kJobShowCommand,
-    &kJobListCommand,     &kJobCancelCommand,  &kJobRetryCommand,   &kDeadListCommand,
-    &kDeadShowCommand,    &kDeadRetryCommand,  &kDeadDropCommand,   &kHeldListCommand,
-    &kHeldResolveCommand, &kQueueListCommand,  &kQueuePauseCommand, &kQueueResumeCommand,
-    &kQueuePurgeCommand,  &kUniqueListCommand, &kUniqueFreeCommand, &kWorkerListCommand,
-    &kExplainCommand,     &kStatusCommand,     &kCheckCommand,      &kPruneCommand,
-    &kMigrateCommand,     &kBackoffCommand,    &kDemoCommand,
+    &kEnqueueCommand,    &kWorkCommand,        &kOnceCommand,        &kLockCommand,
+    &kStepCommand,                                                                         //
+    &kJobShowCommand,    &kJobListCommand,     &kJobCancelCommand,   &kJobRetryCommand,    //
+    &kDeadListCommand,   &kDeadShowCommand,    &kDeadRetryCommand,   &kDeadDropCommand,    //
+    &kHeldListCommand,   &kHeldResolveCommand,                                             //
+    &kQueueListCommand,  &kQueuePauseCommand,  &kQueueResumeCommand, &kQueuePurgeCommand,  //
+    &kUniqueListCommand, &kUniqueFreeCommand,  &kWorkerListCommand,                        //
+    &kLocksListCommand,  &kLocksShowCommand,   &kLocksBreakCommand,                        //
+    &kExplainCommand,    &kStatusCommand,      &kCheckCommand,                             //
+    &kPruneCommand,      &kMigrateCommand,     &kBackoffCommand,                           //
 };
 
 constexpr GroupSpec kGroups[] = {

@@ -46,17 +46,22 @@ Store open_at(const StoreAddress& address, OpenMode mode) {
     options.read_only = mode == OpenMode::kReadOnly;
     options.synchronous =
         address.synchronous_full ? sqlite::Synchronous::kFull : sqlite::Synchronous::kNormal;
-    return Store(sqlite::SqliteStore::open(std::move(options)).value());
+    return {sqlite::SqliteStore::open(std::move(options)).value(), address.full_url()};
 }
 
 }  // namespace
 
+StoreAddress prepare_store(CommandContext& context) {
+    StoreAddress address = store_address(context.args, context.environment);
+    if (address.is_default) context.out.note("store " + base::printable(address.url()));
+    make_folders(address.path);
+    return address;
+}
+
 Store open_store(CommandContext& context, OpenMode mode) {
+    if (mode == OpenMode::kCreate) return open_at(prepare_store(context), mode);
     const StoreAddress address = store_address(context.args, context.environment);
-    if (mode == OpenMode::kCreate) {
-        if (address.is_default) context.out.note("store " + base::printable(address.url()));
-        make_folders(address.path);
-    } else if (!exists(address.path)) {
+    if (!exists(address.path)) {
         throw Failure(
             {.code = ErrorCode::kNotFound,
              .message = fmt::format("there is no database at {} yet", base::quoted(address.path)),

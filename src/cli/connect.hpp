@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "cli/address.hpp"
 #include "cli/context.hpp"
 #include "cli/store.hpp"
 
@@ -14,6 +15,10 @@ enum class OpenMode : std::uint8_t {
     kExisting,  ///< Reads and writes what is there.
     kReadOnly,
 };
+
+/// Where the store of a command is that makes one where there is none: its folder is there behind
+/// the call, and stderr says where that is when nobody chose it. Throws `Failure`.
+[[nodiscard]] StoreAddress prepare_store(CommandContext& context);
 
 /// Opens the store that the flags, the environment and the file name. Throws `Failure`: `kNotFound`
 /// where there is none yet and the command does not make one.

@@ -2,35 +2,68 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <chrono>
+#include <limits>
 #include <utility>
 
-#include "base/clock.hpp"
 #include "base/durations.hpp"
 #include "base/errors.hpp"
-#include "base/fingerprint.hpp"
-#include "base/ids.hpp"
 #include "base/limits.hpp"
-#include "base/text.hpp"
+#include "client/prepare.hpp"
 
 namespace sekali::cli {
 
-using engine::Millis;
-using engine::UniqueUntil;
-
 namespace {
 
-UniqueUntil parse_until(std::string_view text) {
-    return text == "start" ? UniqueUntil::kStart : UniqueUntil::kEnd;
-}
-
-std::int32_t parse_priority(const std::string& text) {
-    return static_cast<std::int32_t>(base::parse_count("priority", text, 0, 9).value());
-}
-
-std::uint64_t parse_attempts(const std::string& text) {
-    const OptionSpec& option = kJobFieldOptions[static_cast<std::size_t>(JobField::kMaxAttempts)];
-    return base::parse_count(option.name, text, option.min, option.max).value();
+/// Writes a checked text into the option that it stands for.
+void set_option(EnqueueOptions& options, JobField field, std::string_view name,
+                const std::string& text) {
+    using std::chrono::milliseconds;
+    const auto duration = [&] {
+        return base::parse_duration(name, text, base::DurationRule::kZeroAllowed).value();
+    };
+    const auto number = [&] {
+        return base::parse_count(name, text, 0, std::numeric_limits<std::uint32_t>::max()).value();
+    };
+    switch (field) {
+        case JobField::kQueue:
+            options.queue = text;
+            break;
+        case JobField::kId:
+            options.id = text;
+            break;
+        case JobField::kKey:
+            options.key = text;
+            break;
+        case JobField::kLock:
+            options.lock = text;
+            break;
+        case JobField::kUnique:
+            options.unique = text;
+            break;
+        case JobField::kUniqueFor:
+            options.unique_for = duration();
+            break;
+        case JobField::kUniqueUntil:
+            options.unique_until = text == "start" ? UniqueUntil::kStart : UniqueUntil::kEnd;
+            break;
+        case JobField::kOnDuplicate:
+            options.on_duplicate = text == "replace" ? OnDuplicate::kReplace : OnDuplicate::kKeep;
+            break;
+        case JobField::kDelay:
+            options.delay = duration();
+            break;
+        case JobField::kAt:
+            options.at = std::chrono::system_clock::time_point(
+                milliseconds(base::parse_instant(name, text).value()));
+            break;
+        case JobField::kPriority:
+            options.priority = static_cast<int>(number());
+            break;
+        case JobField::kMaxAttempts:
+            options.retry.max_attempts = number();
+            break;
+    }
 }
 
 }  // namespace
@@ -46,27 +79,21 @@ std::string JobMaker::name_of(JobField field) const {
     return fields_are_flags_ ? fmt::format("--{}", name) : file_key(name);
 }
 
-JobMaker::KindDefaults JobMaker::read_defaults(const std::string& kind) const {
+EnqueueOptions JobMaker::read_defaults(const std::string& kind) const {
     base::check_name(fields_are_flags_ ? "KIND" : "kind", kind).value();
-    const auto setting = [&](std::string_view option) {
-        std::optional<std::string> value = args_.of_kind(kind, file_key(option));
-        if (!value && !args_.from_call(option)) value = args_.text(option);
-        return value;
-    };
-    KindDefaults defaults;
-    if (auto queue = setting("queue")) defaults.queue = *std::move(queue);
-    if (const auto priority = setting("priority")) defaults.priority = parse_priority(*priority);
-    if (const auto attempts = setting("max-attempts")) {
-        defaults.max_attempts = parse_attempts(*attempts);
+    EnqueueOptions defaults;
+    for (std::size_t i = 0; i < kJobFieldCount; ++i) {
+        const OptionSpec& option = kJobFieldOptions[i];
+        if (option.origin != Origin::kFile) continue;
+        std::optional<std::string> value = args_.of_kind(kind, file_key(option.name));
+        if (!value && !args_.from_call(option.name)) value = args_.text(option.name);
+        if (value) set_option(defaults, static_cast<JobField>(i), option.name, *value);
     }
-    if (const auto until = setting("unique-until")) defaults.unique_until = parse_until(*until);
-    defaults.fingerprint_rule = args_.of_kind(kind, "fingerprint").value_or("");
-    base::check_fingerprint_rule(defaults.fingerprint_rule).value();
-    defaults.keeps_record = args_.of_kind(kind, "record") != "none";
+    defaults.fingerprint = args_.of_kind(kind, "fingerprint");
     return defaults;
 }
 
-const JobMaker::KindDefaults& JobMaker::defaults_of(const std::string& kind) {
+const EnqueueOptions& JobMaker::defaults_of(const std::string& kind) {
     const auto known = defaults_.find(kind);
     if (known != defaults_.end()) return known->second;
     // A file of a million made-up kinds must not fill the memory.
@@ -75,93 +102,32 @@ const JobMaker::KindDefaults& JobMaker::defaults_of(const std::string& kind) {
     return defaults_.emplace(kind, read_defaults(kind)).first->second;
 }
 
-void JobMaker::check(const JobDraft& draft, const KindDefaults& defaults) const {
+engine::EnqueueRequest JobMaker::make(JobDraft draft) {
+    const EnqueueOptions& defaults = defaults_of(draft.kind);
+    EnqueueOptions options;
     for (std::size_t i = 0; i < kJobFieldCount; ++i) {
         const auto field = static_cast<JobField>(i);
-        if (draft.at(field)) check_value(kJobFieldOptions[i], name_of(field), *draft.at(field));
+        if (!draft.at(field)) continue;
+        const std::string name = name_of(field);
+        check_value(kJobFieldOptions[i], name, *draft.at(field));
+        set_option(options, field, name, *draft.at(field));
     }
-    if (draft.payload.size() > max_payload_) {
-        throw Failure(base::usage_error(
-            fmt::format("the payload has {} bytes (allowed: {})", draft.payload.size(),
-                        max_payload_),
-            "store what is large elsewhere and send its address, or raise --max-payload"));
-    }
-    if (const auto& id = draft.at(JobField::kId); id && !base::is_uuid(*id)) {
-        throw Failure(
-            base::usage_error(fmt::format("{} {} is no UUID in lower case", name_of(JobField::kId),
-                                          base::quoted(*id)),
-                              "leave it out and one is made, or use --key for names of your own"));
-    }
-    if (draft.at(JobField::kDelay) && draft.at(JobField::kAt)) {
-        throw Failure(base::usage_error(fmt::format(
-            "{} and {} are both given", name_of(JobField::kDelay), name_of(JobField::kAt))));
-    }
-    const bool replaces = draft.at(JobField::kOnDuplicate) == "replace";
-    if (replaces && !draft.at(JobField::kUnique)) {
+    if (options.on_duplicate == OnDuplicate::kReplace && !options.unique) {
         throw Failure(base::usage_error(fmt::format(
             "{} replace needs {}", name_of(JobField::kOnDuplicate), name_of(JobField::kUnique))));
     }
-    if (replaces && draft.at(JobField::kKey)) {
-        throw Failure(
-            base::usage_error(fmt::format("{} replace and a fixed {} exclude each other",
-                                          name_of(JobField::kOnDuplicate), name_of(JobField::kKey)),
-                              "the job that replaces is other work than the one it replaces"));
-    }
-    if (!defaults.keeps_record && draft.at(JobField::kKey)) {
+    if (options.key && args_.of_kind(draft.kind, "record") == "none") {
         throw Failure(base::usage_error(fmt::format("{} is given, and kind {} keeps no records",
                                                     name_of(JobField::kKey), draft.kind),
                                         R"(record = "none" in the configuration file says so)"));
     }
-}
-
-std::optional<Millis> JobMaker::delay_of(const JobDraft& draft) const {
-    if (const auto& delay = draft.at(JobField::kDelay)) {
-        return base::parse_duration(name_of(JobField::kDelay), *delay,
-                                    base::DurationRule::kZeroAllowed)
-            .value();
+    if (draft.payload.empty()) {
+        throw Failure(
+            base::usage_error("the payload is empty, which is no JSON", "leave it out for null"));
     }
-    if (const auto& at = draft.at(JobField::kAt)) {
-        const std::int64_t ms = base::parse_instant(name_of(JobField::kAt), *at).value();
-        const Millis delay{std::max<std::int64_t>(0, ms - base::wall_ms())};
-        if (delay > base::kMaxDuration) {
-            throw Failure(base::usage_error(
-                fmt::format("{} {} is further away than {}", name_of(JobField::kAt),
-                            base::quoted(*at), base::format_duration(base::kMaxDuration))));
-        }
-        return delay;
-    }
-    return std::nullopt;
-}
-
-engine::EnqueueRequest JobMaker::make(JobDraft draft) {
-    const KindDefaults& defaults = defaults_of(draft.kind);
-    check(draft, defaults);
-    const auto text = [&](JobField field, std::string fallback) {
-        return draft.at(field).value_or(std::move(fallback));
-    };
-    engine::EnqueueRequest request;
-    request.delay = delay_of(draft);
-    if (draft.at(JobField::kOnDuplicate) == "replace") {
-        request.on_duplicate = engine::OnDuplicate::kReplace;
-    }
-    engine::Envelope& job = request.job;
-    job.id = draft.at(JobField::kId) ? *draft.at(JobField::kId) : base::new_uuid7();
-    job.ns = ns_;
-    job.queue = text(JobField::kQueue, defaults.queue);
-    job.key = text(JobField::kKey, job.id);
-    job.lock_key = text(JobField::kLock, "");
-    job.unique_key = text(JobField::kUnique, "");
-    const auto& until = draft.at(JobField::kUniqueUntil);
-    job.unique_until = until ? parse_until(*until) : defaults.unique_until;
-    const auto& priority = draft.at(JobField::kPriority);
-    job.priority = priority ? parse_priority(*priority) : defaults.priority;
-    const auto& attempts = draft.at(JobField::kMaxAttempts);
-    job.retry.max_attempts = attempts ? parse_attempts(*attempts) : defaults.max_attempts;
-    job.fingerprint = base::fingerprint(draft.payload, defaults.fingerprint_rule).value();
-    job.fingerprint_rule = defaults.fingerprint_rule;
-    job.kind = std::move(draft.kind);
-    job.payload = std::move(draft.payload);
-    return request;
+    return client::prepare_enqueue({.ns = ns_, .max_payload = max_payload_}, draft.kind,
+                                   std::move(draft.payload), client::merged(options, defaults))
+        .value();
 }
 
 }  // namespace sekali::cli

@@ -11,6 +11,7 @@
 
 #include "cli/arguments.hpp"
 #include "engine/operations.hpp"
+#include "sekali/options.hpp"
 
 namespace sekali::cli {
 
@@ -38,7 +39,10 @@ inline constexpr std::array<OptionSpec, kJobFieldCount> kJobFieldOptions{{
      .help = "where it waits for a worker; default is `default`",
      .kind = ValueKind::kName,
      .origin = Origin::kFile},
-    {.name = "id", .value = "UUID", .help = "its id; a repeated call with the same id is one job"},
+    {.name = "id",
+     .value = "UUID",
+     .help = "its id; a repeated call with the same id is one job",
+     .kind = ValueKind::kUuid},
     {.name = "key",
      .value = "KEY",
      .help = "idempotency key: what takes effect once; default is the id",
@@ -91,7 +95,7 @@ inline constexpr std::array<OptionSpec, kJobFieldCount> kJobFieldOptions{{
 /// A job as somebody wrote it down, not yet judged.
 struct JobDraft {
     std::string kind;
-    std::string payload;  ///< Known to be JSON.
+    std::string payload;
     std::array<std::optional<std::string>, kJobFieldCount> fields;
 
     [[nodiscard]] const std::optional<std::string>& at(JobField field) const {
@@ -111,27 +115,16 @@ class JobMaker {
     [[nodiscard]] std::size_t max_payload() const { return max_payload_; }
 
  private:
-    /// What the configuration file says of a kind.
-    struct KindDefaults {
-        std::string queue = "default";
-        std::int32_t priority = 0;
-        std::optional<std::uint64_t> max_attempts;
-        engine::UniqueUntil unique_until = engine::UniqueUntil::kEnd;
-        std::string fingerprint_rule;
-        bool keeps_record = true;
-    };
-
     [[nodiscard]] std::string name_of(JobField field) const;
-    [[nodiscard]] const KindDefaults& defaults_of(const std::string& kind);
-    [[nodiscard]] KindDefaults read_defaults(const std::string& kind) const;
-    [[nodiscard]] std::optional<engine::Millis> delay_of(const JobDraft& draft) const;
-    void check(const JobDraft& draft, const KindDefaults& defaults) const;
+    /// What the configuration file says of a kind.
+    [[nodiscard]] const EnqueueOptions& defaults_of(const std::string& kind);
+    [[nodiscard]] EnqueueOptions read_defaults(const std::string& kind) const;
 
     const Arguments& args_;
     std::string ns_;
     bool fields_are_flags_;
     std::size_t max_payload_;
-    std::map<std::string, KindDefaults, std::less<>> defaults_;
+    std::map<std::string, EnqueueOptions, std::less<>> defaults_;
 };
 
 }  // namespace sekali::cli

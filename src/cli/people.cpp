@@ -1,7 +1,6 @@
 #include "cli/people.hpp"
 
 #include <fmt/format.h>
-#include <pwd.h>
 #include <unistd.h>
 
 #include <array>
@@ -10,6 +9,7 @@
 #include "base/errors.hpp"
 #include "base/limits.hpp"
 #include "base/text.hpp"
+#include "client/user.hpp"
 
 namespace sekali::cli {
 
@@ -17,12 +17,7 @@ using engine::AdminReply;
 using engine::JobState;
 
 std::string acting_person(const Arguments& args) {
-    if (const auto name = args.text("as")) return *name;
-    std::array<char, 4096> buffer{};
-    passwd entry{};
-    passwd* found = nullptr;
-    getpwuid_r(getuid(), &entry, buffer.data(), buffer.size(), &found);
-    return found != nullptr ? found->pw_name : fmt::format("uid {}", getuid());
+    return args.text_or("as", client::user_name());
 }
 
 void confirm(CommandContext& context, std::string_view question) {

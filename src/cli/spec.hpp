@@ -17,6 +17,7 @@ enum class ValueKind : std::uint8_t {
     kName,            ///< A kind, queue or namespace.
     kNames,           ///< Several names, separated by commas.
     kKey,             ///< An idempotency, lock or unique key, or the name of a lock.
+    kUuid,            ///< In lower case.
     kInteger,         ///< `min` to `max`.
     kDecimal,         ///< A decimal number; `min` and `max` are whole.
     kDuration,        ///< With a unit, more than zero, at least `min` milliseconds.

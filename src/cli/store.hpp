@@ -17,8 +17,11 @@ namespace sekali::cli {
 /// An opened store, as commands use it: one transaction at a time, and wait for it.
 class Store {
  public:
-    explicit Store(std::unique_ptr<sqlite::SqliteStore> store) : store_(std::move(store)) {}
+    Store(std::unique_ptr<sqlite::SqliteStore> store, std::string url)
+        : store_(std::move(store)), url_(std::move(url)) {}
 
+    /// How another process opens the same store.
+    [[nodiscard]] const std::string& url() const { return url_; }
     [[nodiscard]] sqlite::SqliteStore& sqlite() { return *store_; }
 
     /// Runs `work` on the rows of a transaction and returns what it returned, once that is durable.
@@ -59,6 +62,7 @@ class Store {
     };
 
     std::unique_ptr<sqlite::SqliteStore> store_;
+    std::string url_;
 };
 
 template <>

@@ -209,6 +209,7 @@ void ForegroundCommand::take_exit() {
     int wait_status = 0;
     ::waitpid(pid_, &wait_status, 0);
     pidfd_.reset();
+    result_.ended_by_signal = WIFSIGNALED(wait_status) ? WTERMSIG(wait_status) : 0;
     result_.exit_status = WIFSIGNALED(wait_status) ? kExitSignalBase + WTERMSIG(wait_status)
                                                    : WEXITSTATUS(wait_status);
 }

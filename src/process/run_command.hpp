@@ -40,6 +40,7 @@ struct CommandResult {
     /// As `env` gives it: the command's own status, 126 cannot be run, 127 not found, 128+n killed
     /// by signal n.
     int exit_status = 0;
+    int ended_by_signal = 0;  ///< The signal that killed it; 0: it ended by itself.
     bool started =
         false;  ///< False with 126 and 127 of ours, and when stopped before: nothing ran.
     bool stopped = false;      ///< `CommandStop` was requested before it ended.

@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+import time
 import unittest
 
 BINARY = os.environ["SEKALI"]
@@ -21,8 +22,8 @@ class Answer:
     def __init__(self, process):
         self.status = process.returncode
         self.raw = process.stdout
-        self.out = process.stdout.decode("utf-8")
-        self.err = process.stderr.decode("utf-8")
+        self.out = process.stdout.decode("utf-8", "backslashreplace")
+        self.err = process.stderr.decode("utf-8", "backslashreplace")
 
     @property
     def json(self):
@@ -62,6 +63,49 @@ class CommandTest(unittest.TestCase):
             timeout=TIMEOUT_S,
         )
         return Answer(process)
+
+    def start(self, *words, **how):
+        """Starts the command and leaves it running; it is killed at the end of the test."""
+        process = subprocess.Popen(
+            [BINARY, *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, env={**self.environment, **how.pop("environment", {})},
+            cwd=self.folder, **how)
+        self.addCleanup(self.end, process)
+        return process
+
+    @staticmethod
+    def end(process):
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+    def finish(self, process):
+        out, err = process.communicate(timeout=TIMEOUT_S)
+        return Answer(subprocess.CompletedProcess((), process.returncode, out, err))
+
+    def wait_until(self, condition, what):
+        deadline = time.monotonic() + TIMEOUT_S
+        while not condition():
+            self.assertLess(time.monotonic(), deadline, "waited too long for " + what)
+            time.sleep(0.02)  # the commands offer no event to wait for
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def gate(self, name):
+        """A pipe that a script waits on by `read x <name` until `open_gate`."""
+        os.mkfifo(self.path(name))
+
+    def open_gate(self, name):
+        with open(self.path(name), "w") as pipe:
+            pipe.write("go\n")
+
+    def ledger(self, name="ledger"):
+        try:
+            with open(self.path(name)) as file:
+                return file.read().splitlines()
+        except FileNotFoundError:
+            return []
 
     def ok(self, *words, **how):
         answer = self.run_command(*words, **how)
