@@ -11,5 +11,5 @@ run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${prefix})
 run(${CMAKE_COMMAND} -S ${CONSUMER} -B ${build} -G ${GENERATOR} -DCMAKE_PREFIX_PATH=${prefix}
     -DCMAKE_CXX_COMPILER=${COMPILER} -DCMAKE_CXX_FLAGS=${FLAGS} -DCMAKE_BUILD_TYPE=Debug)
 run(${CMAKE_COMMAND} --build ${build})
-run(${build}/consumer)
+run(${build}/consumer ${WORK}/jobs.db)
 run(${prefix}/bin/sekali --version)

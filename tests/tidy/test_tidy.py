@@ -209,6 +209,8 @@ class TreeRules(unittest.TestCase):
             "src/base/used.hpp": "",
             "src/base/unused.hpp": "",
             "src/base/a.cpp": '#include "base/used.hpp"\n',
+            "tests/unit/beside.hpp": "",
+            "tests/unit/a.cpp": '#include "beside.hpp"\n',
         }
         self.assertEqual(tree_findings(tree_rules.unused_headers, **files), ["src/base/unused.hpp"])
 

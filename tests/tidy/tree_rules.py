@@ -13,7 +13,8 @@ ROOMS = {
     "process": ["base", "engine"],
     "observe": ["base", "engine", "backends"],
     "client": ["base", "engine", "backends", "observe", "process"],
-    "cli": ["base", "engine", "backends", "observe", "process", "client"],
+    "bench": ["base", "engine", "backends", "observe", "process", "client"],
+    "cli": ["base", "engine", "backends", "observe", "process", "client", "bench"],
 }
 
 # Folders of backends that hold what several backends share.
@@ -100,12 +101,15 @@ def unlisted_sources(sources):
 
 
 def unused_headers(sources):
-    included = {name.strip('<>"') for source in sources for _, name in source.includes}
+    included = set()
     for source in sources:
-        if source.path.suffix != ".hpp" or source.path.parts[0] == "include":
-            continue
-        if str(source.path.relative_to(source.path.parts[0])) not in included:
-            yield source.path, 1, "nothing includes this header"
+        for _, name in source.includes:
+            included |= {source.path.parent / name.strip('"'), name.strip('"')}
+    for source in sources:
+        path = source.path
+        if path.suffix == ".hpp" and path.parts[0] != "include":
+            if path not in included and "/".join(path.parts[1:]) not in included:
+                yield path, 1, "nothing includes this header"
 
 
 RULES = [
@@ -114,4 +118,5 @@ RULES = [
     public_includes,
     single_includers,
     unlisted_sources,
+    unused_headers,
 ]
