@@ -11,7 +11,6 @@ namespace sekali::base {
 namespace {
 
 constexpr std::string_view kOperators = "|&;<>$*?()[]{}~#`\n";
-constexpr std::string_view kExpansions = "$`";
 constexpr std::string_view kEscapableInDoubleQuotes = "$`\"\\";
 
 /// POSIX.1-2017, Shell Command Language, section 2.2.
@@ -68,7 +67,6 @@ class Splitter {
                 return true;
             }
             if (c == '\0') return refuse("it holds a NUL byte");
-            if (kExpansions.find(c) != std::string_view::npos) return refuse_operator(c);
             const char next = i + 1 < command_.size() ? command_[i + 1] : '\0';
             if (c != '\\' || next == '\0') {
                 word_ += c;
