@@ -11,6 +11,7 @@ extern const CommandSpec kDeadDropCommand;
 extern const CommandSpec kDeadListCommand;
 extern const CommandSpec kDeadRetryCommand;
 extern const CommandSpec kDeadShowCommand;
+extern const CommandSpec kDemoCommand;
 extern const CommandSpec kEnqueueCommand;
 extern const CommandSpec kExplainCommand;
 extern const CommandSpec kHeldListCommand;

@@ -16,7 +16,7 @@ constexpr const CommandSpec* kCommands[] = {
     &kUniqueListCommand, &kUniqueFreeCommand,  &kWorkerListCommand,                        //
     &kLocksListCommand,  &kLocksShowCommand,   &kLocksBreakCommand,                        //
     &kExplainCommand,    &kStatusCommand,      &kCheckCommand,                             //
-    &kPruneCommand,      &kMigrateCommand,     &kBackoffCommand,                           //
+    &kPruneCommand,      &kMigrateCommand,     &kBackoffCommand,     &kDemoCommand,        //
 };
 
 constexpr GroupSpec kGroups[] = {

@@ -42,6 +42,7 @@ class BeginRun {
     std::optional<RecordRow> record_;
     std::optional<LockRow> lock_;
     bool took_over_ = false;
+    bool owner_died_ = false;
 };
 
 BeginReply BeginRun::answer() {
@@ -163,6 +164,7 @@ std::optional<BeginReply> BeginRun::decide_processing() {
         return wait_for_time(request_.lease / 3, WaitFor::kKey, row_.job.key);
     }
     took_over_ = true;
+    owner_died_ = proven;
     mark_lost_run(tables_, *record_, proven);
     if (!record_->probing) {
         auto lost = tables_.job(record_->job_id);
@@ -292,8 +294,7 @@ BeginReply BeginRun::start() {
     const bool other_payload = !fresh && record_->fingerprint != row_.job.fingerprint;
     if (took_over_) {
         note(tables_, EventKind::kTakeover, row_, run().worker,
-             "from " + record_->owner +
-                 (record_->death_proven ? ": it died" : ": its lease lapsed"));
+             "from " + record_->owner + (owner_died_ ? ": it died" : ": its lease lapsed"));
     }
     record_->effects =
         fresh || !record_->marked ? policy.effects : std::min(record_->effects, policy.effects);
