@@ -158,7 +158,9 @@ std::optional<BeginReply> BeginRun::decide_ended() {
 }
 
 std::optional<BeginReply> BeginRun::decide_processing() {
-    const bool proven = owner_is_gone(tables_, record_->owner);
+    // Recovery may have proven the death of a worker that is forgotten by now.
+    const bool proven = owner_is_gone(tables_, record_->owner) ||
+                        (record_->death_proven && !record_->probing);
     if (!proven && record_->lease_until > tables_.now()) return wait_for_key();
     if (!proven && !request_.may_take_over) {
         return wait_for_time(request_.lease / 3, WaitFor::kKey, row_.job.key);
@@ -321,7 +323,7 @@ BeginReply BeginRun::start() {
     record_->started_at = tables_.now();
     record_->finished_at.reset();
     record_->keep = policy.keep;
-    if (!record_->marked) {
+    if (!record_->probing) {
         record_->death_proven = false;
         record_->probe_after = tables_.now() + policy.timeout + policy.grace;
     }

@@ -15,6 +15,7 @@
 
 #include "backends/rows/row_ports.hpp"
 #include "conformance/backend.hpp"
+#include "conformance/ports_of.hpp"
 #include "engine/operations.hpp"
 
 namespace sekali::conformance {
@@ -156,11 +157,6 @@ class Scene : public ::testing::TestWithParam<BackendKind> {
     Result<Reply> call(Port& port, Command command);
 
  private:
-    /// Long enough for any machine; reached only when an answer is lost.
-    static constexpr std::chrono::seconds kPatience{60};
-    template <typename T>
-    T await(std::future<T> answer);
-
     std::unique_ptr<Backend> backend_;
     rows::RowPorts ports_;
 };
@@ -178,43 +174,26 @@ const Reply* as(const BeginReply& reply) {
 
 [[nodiscard]] Begin begin_request(const Delivery& delivery, const KindPolicy& policy, Millis lease);
 
-template <typename T>
-T Scene::await(std::future<T> answer) {
-    backend_->pump();
-    if (answer.wait_for(kPatience) != std::future_status::ready) {
-        throw std::runtime_error("the backend has not answered");
-    }
-    return answer.get();
-}
-
 template <typename Work>
 auto Scene::tx(Work work) -> std::invoke_result_t<Work, Tables&> {
     using Reply = std::invoke_result_t<Work, Tables&>;
-    auto committed = std::make_shared<std::promise<Result<void>>>();
-    auto future = committed->get_future();
-    const auto done = [committed](const Result<void>& result) { committed->set_value(result); };
     if constexpr (std::is_void_v<Reply>) {
-        backend_->executor().submit({{.work = work, .done = done}});
-        await(std::move(future)).value();
+        run_in(*backend_, std::move(work));
     } else {
-        auto reply = std::make_shared<std::optional<Reply>>();
-        backend_->executor().submit(
-            {{.work = [work, reply](Tables& tables) { reply->emplace(work(tables)); },
-              .done = done}});
-        await(std::move(future)).value();
-        return **std::move(reply);
+        std::optional<Reply> reply;
+        run_in(*backend_, [&](Tables& tables) { reply.emplace(work(tables)); });
+        return *std::move(reply);
     }
 }
 
 template <typename Reply, typename Port, typename Command>
 Result<Reply> Scene::call(Port& port, Command command) {
-    auto promise = std::make_shared<std::promise<Result<Reply>>>();
-    auto future = promise->get_future();
-    std::vector<typename Port::Call> calls;
-    calls.push_back({std::move(command),
-                     [promise](Result<Reply> reply) { promise->set_value(std::move(reply)); }});
-    port.submit(std::move(calls));
-    return await(std::move(future));
+    std::vector<Command> commands;
+    commands.push_back(std::move(command));
+    auto replies = send_all<Port, Reply>(
+        port, std::move(commands), [this] { backend_->pump(); },
+        /*wait=*/true);
+    return std::move(replies.at(0));
 }
 
 }  // namespace sekali::conformance

@@ -50,6 +50,13 @@ void for_each_group(const Groups& groups, std::string_view ns,
     }
 }
 
+template <typename Map>
+const std::set<std::int64_t>& set_of(const Map& sets, std::string_view name) {
+    static const std::set<std::int64_t> none;
+    const auto found = sets.find(name);
+    return found == sets.end() ? none : found->second;
+}
+
 template <typename Map, typename Key, typename Value>
 void erase_from(Map& groups, const Key& group, const Value& value) {
     const auto found = groups.find(group);
@@ -87,6 +94,7 @@ void JobTable::require_free_slot(const Row& row) const {
 
 void JobTable::add(const Row& row) {
     by_seq_[row.seq] = &row;
+    by_namespace_[row.job.ns].insert(row.seq);
     KeyJobs& of_key = by_key_[key_of(row)];
     of_key.all.insert(row.seq);
     if (live_or_dead(row)) of_key.live_or_dead.insert(row.seq);
@@ -99,6 +107,7 @@ void JobTable::add(const Row& row) {
 
 void JobTable::remove(const Row& row) {
     by_seq_.erase(row.seq);
+    erase_from(by_namespace_, row.job.ns, row.seq);
     const auto of_key = by_key_.find(key_of(row));
     of_key->second.all.erase(row.seq);
     of_key->second.live_or_dead.erase(row.seq);
@@ -216,10 +225,12 @@ std::vector<const engine::JobRow*> JobTable::due(std::string_view ns, StoreTime 
     return rows;
 }
 
+const std::set<std::int64_t>& JobTable::of_namespace(std::string_view ns) const {
+    return set_of(by_namespace_, ns);
+}
+
 const std::set<std::int64_t>& JobTable::running(std::string_view ns) const {
-    static const std::set<std::int64_t> none;
-    const auto found = running_.find(ns);
-    return found == running_.end() ? none : found->second;
+    return set_of(running_, ns);
 }
 
 JobTable::Load JobTable::load(std::string_view owner) const {

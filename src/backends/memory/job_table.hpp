@@ -43,7 +43,8 @@ class JobTable {
 
     [[nodiscard]] const Row* find(std::string_view id) const;
     [[nodiscard]] const Row& at(std::int64_t seq) const { return *by_seq_.at(seq); }
-    [[nodiscard]] const std::map<std::int64_t, const Row*>& by_seq() const { return by_seq_; }
+    /// The jobs of a namespace in the order of their arrival.
+    [[nodiscard]] const std::set<std::int64_t>& of_namespace(std::string_view ns) const;
 
     /// The first of these queues and kinds in claim order.
     [[nodiscard]] std::vector<const Row*> ready(std::string_view ns,
@@ -87,6 +88,7 @@ class JobTable {
 
     std::map<std::string, Row, std::less<>> rows_;
     std::map<std::int64_t, const Row*> by_seq_;
+    std::map<std::string, std::set<std::int64_t>, std::less<>> by_namespace_;
     std::map<Group, Line, std::less<>> ready_;
     std::map<Group, Times, std::less<>> scheduled_;
     std::map<std::string, std::set<std::int64_t>, std::less<>> running_;

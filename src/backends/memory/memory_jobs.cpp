@@ -38,9 +38,8 @@ bool matches(const JobRow& row, const engine::JobFilter& filter) {
     const auto agrees = [](const std::optional<std::string>& wanted, std::string_view found) {
         return !wanted || *wanted == found;
     };
-    return row.job.ns == filter.ns && agrees(filter.state, to_string(row.state)) &&
-           agrees(filter.kind, row.job.kind) && agrees(filter.queue, row.job.queue) &&
-           agrees(filter.key, row.job.key);
+    return agrees(filter.state, to_string(row.state)) && agrees(filter.kind, row.job.kind) &&
+           agrees(filter.queue, row.job.queue) && agrees(filter.key, row.job.key);
 }
 
 std::int64_t parse_continuation(const std::string& after) {
@@ -249,14 +248,15 @@ bool MemoryTables::has_drainable(const engine::ClaimSpec& spec) {
 
 engine::Page<JobRow> MemoryTables::list_jobs(const engine::JobFilter& filter) {
     engine::Page<JobRow> page;
-    const auto& rows = jobs_.by_seq();
+    const std::set<std::int64_t>& rows = jobs_.of_namespace(filter.ns);
     for (auto at = rows.upper_bound(parse_continuation(filter.after)); at != rows.end(); ++at) {
-        if (!matches(*at->second, filter)) continue;
+        const JobRow& row = jobs_.at(*at);
+        if (!matches(row, filter)) continue;
         if (page.items.size() == filter.limit) {
             if (!page.items.empty()) page.next = std::to_string(page.items.back().seq);
             break;
         }
-        page.items.push_back(*at->second);
+        page.items.push_back(row);
     }
     return page;
 }

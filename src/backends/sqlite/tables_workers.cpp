@@ -32,8 +32,8 @@ std::optional<WorkerRow> SqliteTables::worker(std::string_view id) {
 }
 
 void SqliteTables::erase_worker(std::string_view id) {
+    // Its liveness row stays until it is swept: records may still name it as their owner.
     Query(statements_, Sql::kDeleteWorker, id).run();
-    Query(statements_, Sql::kDeleteLiveness, id).run();
 }
 
 std::vector<WorkerRow> SqliteTables::workers(std::string_view ns) {
