@@ -31,6 +31,7 @@ extern const CommandSpec kQueueListCommand;
 extern const CommandSpec kQueuePauseCommand;
 extern const CommandSpec kQueuePurgeCommand;
 extern const CommandSpec kQueueResumeCommand;
+extern const CommandSpec kReconcileCommand;
 extern const CommandSpec kStatusCommand;
 extern const CommandSpec kStepCommand;
 extern const CommandSpec kUniqueFreeCommand;

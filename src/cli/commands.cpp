@@ -7,15 +7,16 @@ namespace {
 
 // In the order of the help; the commands of a group stand together.
 constexpr const CommandSpec* kCommands[] = {
-    &kEnqueueCommand,    &kWorkCommand,        &kOnceCommand,        &kLockCommand,
+    &kEnqueueCommand,    &kWorkCommand,        &kOnceCommand,        &kLockCommand,        //
     &kStepCommand,                                                                         //
     &kJobShowCommand,    &kJobListCommand,     &kJobCancelCommand,   &kJobRetryCommand,    //
     &kDeadListCommand,   &kDeadShowCommand,    &kDeadRetryCommand,   &kDeadDropCommand,    //
     &kHeldListCommand,   &kHeldResolveCommand,                                             //
     &kQueueListCommand,  &kQueuePauseCommand,  &kQueueResumeCommand, &kQueuePurgeCommand,  //
-    &kUniqueListCommand, &kUniqueFreeCommand,  &kWorkerListCommand,                        //
+    &kUniqueListCommand, &kUniqueFreeCommand,                                              //
+    &kWorkerListCommand,                                                                   //
     &kLocksListCommand,  &kLocksShowCommand,   &kLocksBreakCommand,                        //
-    &kExplainCommand,    &kStatusCommand,      &kCheckCommand,                             //
+    &kExplainCommand,    &kStatusCommand,      &kCheckCommand,       &kReconcileCommand,   //
     &kPruneCommand,      &kMigrateCommand,     &kBackoffCommand,     &kDemoCommand,        //
 };
 
