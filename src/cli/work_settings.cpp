@@ -72,7 +72,8 @@ constexpr OptionSpec kOptions[] = {
     {
         .name = "on-unknown",
         .value = "KIND=WHAT",
-        .help = "rerun, hold or probe:CMD, when nobody knows what a run did",
+        .help = "rerun, hold, probe:CMD, or probe (each step asks its own), when nobody knows what "
+                "a run did",
         .repeated = true,
     },
     {

@@ -96,9 +96,11 @@ engine::KindSetup kind_setup(const HandlerOptions& options, HandledBy by, bool h
     // A kind that says its effects are outside has nothing of its own that an answer would leave
     // out.
     policy.whole_answer = policy.effects == engine::Effects::kOutside;
+    const bool may_step = by == HandledBy::kLocal ||
+                          (by == HandledBy::kExec && policy.effects == engine::Effects::kSteps);
     if (has_probe) {
         policy.probe = engine::KindPolicy::Probe::kBefore;
-    } else if (by == HandledBy::kLocal) {
+    } else if (may_step) {
         policy.probe = engine::KindPolicy::Probe::kInStep;
     }
     policy.retry = apply(policy.retry, options.retry);

@@ -164,9 +164,10 @@ class WorkerProcess {
 
 int WorkerProcess::run(bool supervised) {
     const std::string id = base::random_hex(8);
+    // First of all, so that a stop while the store is being opened is a stop like every other.
+    auto signals = process::SignalSource::install({SIGTERM, SIGINT}).value();
     const Liveness life = prove_life(plan_.url, id).value();
     auto guard = process::Guard::start({.alive_fd = life.descriptor}).value();
-    auto signals = process::SignalSource::install({SIGTERM, SIGINT}).value();
     // A handler that writes into a closed socket shall get an error; children of the guard are not
     // touched by it.
     std::signal(SIGPIPE, SIG_IGN);

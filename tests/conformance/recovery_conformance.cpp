@@ -43,6 +43,21 @@ TEST_P(RecoveryConformance, A08_ARecoveredRowHasNoTraceOfItsClaim) {
     EXPECT_FALSE(row.begun);
 }
 
+TEST_P(RecoveryConformance, G6_TheNextRunsOwnDeathIsJudgedByItself) {
+    policy.effects = Effects::kSteps;
+    policy.on_unknown = OnUnknown::kProbe;
+    policy.probe = KindPolicy::Probe::kInStep;
+    put({.id = "j1", .key = "k"});
+    step(start("A", "j1"), "charge", true);
+    crash("A");
+    start("B", "j1");
+    lapse();
+    // Nobody has proven that B is gone: it may be about to act.
+    EXPECT_TRUE(as<Parked>(begin(claim_job("C", "j1"))));
+    advance(policy.timeout + policy.grace);
+    EXPECT_TRUE(start("C", "j1").started.ask_in_step);
+}
+
 TEST_P(RecoveryConformance, A04_AFinishAndARecoveryOfOneRunGiveOneEnd) {
     put({.id = "j1", .key = "k"});
     const Attempt run = start("A", "j1");
