@@ -24,7 +24,8 @@ class BeginRun {
     std::optional<BeginReply> take_lock();
     BeginReply lock_busy();
     BeginReply start();
-    BeginReply started_as_before();
+    [[nodiscard]] std::optional<LockRow> own_lock();
+    Started started_as_before();
     BeginReply hold();
     BeginReply end_as(JobState state, std::string reason);
     BeginReply wait_for_key();
@@ -94,14 +95,17 @@ BeginReply BeginRun::cancel_before_begin() {
 }
 
 BeginReply BeginRun::begin_without_record() {
-    if (auto reply = take_lock()) return *reply;
-    if (!row_.begun) {
+    Started reply;
+    if (row_.begun) {
+        lock_ = own_lock();
+        reply.lock_lost = !row_.job.lock_key.empty() && !lock_;
+    } else {
+        if (auto refused = take_lock()) return *refused;
         ++row_.epoch;
         row_.begun = true;
         if (row_.job.unique_until == UniqueUntil::kStart) row_.slot_held = false;
         tables_.update_job(row_);
     }
-    Started reply;
     reply.epoch = row_.epoch;
     reply.fence = lock_ ? lock_->fence : 0;
     reply.attempt = row_.attempts + 1;
@@ -109,7 +113,11 @@ BeginReply BeginRun::begin_without_record() {
 }
 
 std::optional<BeginReply> BeginRun::decide() {
-    if (is_own_run()) return started_as_before();
+    if (is_own_run()) {
+        auto reply = started_as_before();
+        reply.lock_lost = !row_.job.lock_key.empty() && !own_lock();
+        return reply;
+    }
     const bool ended =
         record_->state == RecordState::kDead || record_->state == RecordState::kCancelled;
     const bool other_payload = row_.job.fingerprint_rule == record_->fingerprint_rule &&
@@ -229,6 +237,14 @@ BeginReply BeginRun::hold() {
     return wait_for_key();
 }
 
+/// The lock row as an earlier begin of this claim took it, or nothing when it is no longer so.
+std::optional<LockRow> BeginRun::own_lock() {
+    auto lock = tables_.lock(row_.job.ns, row_.job.lock_key);
+    const bool own = lock && lock->owner == run().worker && lock->job_id == row_.job.id &&
+                     lock->token == request_.lock_token;
+    return own ? lock : std::nullopt;
+}
+
 std::optional<BeginReply> BeginRun::take_lock() {
     if (row_.job.lock_key.empty()) return std::nullopt;
     if (request_.lock_refused) return lock_busy();
@@ -239,9 +255,7 @@ std::optional<BeginReply> BeginRun::take_lock() {
         lock_->name = row_.job.lock_key;
         lock_->fence = tables_.fence_floor();
     }
-    const bool own = lock_->owner == run().worker && lock_->job_id == row_.job.id &&
-                     lock_->token == request_.lock_token;
-    if (!own) {
+    if (!own_lock()) {
         if (lock_is_live(tables_, *lock_)) return lock_busy();
         const bool lapsed = !lock_->owner.empty() && !owner_is_gone(tables_, lock_->owner);
         if (lapsed && !request_.may_take_over) {
@@ -336,7 +350,7 @@ BeginReply BeginRun::start() {
     return started_as_before();
 }
 
-BeginReply BeginRun::started_as_before() {
+Started BeginRun::started_as_before() {
     Started reply;
     reply.epoch = record_->epoch;
     reply.fence = record_->fence;

@@ -61,7 +61,8 @@ class SettleRun {
     Settled hold(std::string reason);
     Settled end(JobState state, std::string reason);
     Settled retry_later(Millis delay);
-    Settled count_and_retry();
+    void count();
+    Settled end_or_retry();
     void close_run();
 
     Tables& tables_;
@@ -181,7 +182,6 @@ bool SettleRun::is_unknown() {
         case Kind::kTimeout:
         case Kind::kCrashed:
         case Kind::kInterrupted:
-            return ends_unknown(tables_, *record_);
         case Kind::kRetry:
             return !outcome_.nothing_applied && ends_unknown(tables_, *record_);
         case Kind::kHold:
@@ -207,6 +207,7 @@ Settled SettleRun::fail() {
     row_->error = outcome_.error;
     row_->suspect = outcome_.kind == Kind::kCrashed;
     close_run();
+    count();
     switch (outcome_.kind) {
         case Kind::kTimeout:
             note(tables_, EventKind::kTimeout, *row_, run().worker, outcome_.error);
@@ -229,32 +230,50 @@ Settled SettleRun::fail() {
          (row_->cancel_requested && record_->on_unknown == OnUnknown::kProbe));
     if (must_be_answered) return hold(record_->mark_cause);
     if (row_->cancel_requested) return end(JobState::kCancelled, "cancelled");
-    return count_and_retry();
+    return end_or_retry();
 }
 
-Settled SettleRun::count_and_retry() {
+/// Which counter this end belongs to, whatever becomes of the job.
+void SettleRun::count() {
+    switch (outcome_.kind) {
+        case Kind::kRetry:
+        case Kind::kPermanent:
+        case Kind::kCancel:
+        case Kind::kTimeout:
+            ++row_->attempts;
+            break;
+        case Kind::kCrashed:
+            ++row_->crashes;
+            break;
+        case Kind::kInterrupted:
+            ++row_->interruptions;
+            break;
+        case Kind::kSuccess:
+        case Kind::kSnooze:
+        case Kind::kHold:
+            break;
+    }
+}
+
+Settled SettleRun::end_or_retry() {
     const RetryPolicy retry = apply(request_.policy.retry, row_->job.retry);
     switch (outcome_.kind) {
         case Kind::kPermanent:
-            ++row_->attempts;
             return end(JobState::kDead, "permanent");
         case Kind::kCancel:
-            ++row_->attempts;
             return end(JobState::kCancelled, outcome_.reason.empty() ? "handler" : outcome_.reason);
         case Kind::kSnooze:
             return retry_later(outcome_.delay.value_or(Millis{0}));
         case Kind::kCrashed:
-            ++row_->crashes;
             if (row_->crashes >= request_.policy.max_crashes) {
                 return end(JobState::kDead, "worker_crash");
             }
             return retry_later(backoff_delay(retry, row_->crashes, request_.random));
         case Kind::kInterrupted: {
-            ++row_->interruptions;
             if (row_->interruptions >= kMaxInterruptions) return hold("interruptions");
             // A hand-back goes on at once; what lost its lock or lease must not come back in a
-            // spin.
-            const bool handed_back = outcome_.reason == "shutdown";
+            // spin, and what is still alive has a moment to end.
+            const bool handed_back = outcome_.reason == "shutdown" && outcome_.process_gone;
             return retry_later(handed_back
                                    ? Millis{0}
                                    : backoff_delay(retry, row_->interruptions, request_.random));
@@ -262,7 +281,6 @@ Settled SettleRun::count_and_retry() {
         default:
             break;
     }
-    ++row_->attempts;
     if (row_->attempts >= retry.max_attempts) return end(JobState::kDead, "attempts_exhausted");
     const Millis delay =
         outcome_.delay.value_or(backoff_delay(retry, row_->attempts, request_.random));
@@ -287,20 +305,6 @@ Settled SettleRun::retry_later(Millis delay) {
 }
 
 Settled SettleRun::hold(std::string reason) {
-    switch (outcome_.kind) {
-        case Kind::kTimeout:
-        case Kind::kRetry:
-            ++row_->attempts;
-            break;
-        case Kind::kCrashed:
-            ++row_->crashes;
-            break;
-        case Kind::kInterrupted:
-            if (reason != "interruptions") ++row_->interruptions;
-            break;
-        default:
-            break;
-    }
     if (record_) {
         record_->state = RecordState::kHeld;
         record_->probing = false;

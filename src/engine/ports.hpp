@@ -133,6 +133,9 @@ struct Started {
     std::vector<StepRow> steps;  ///< What earlier runs recorded.
     bool probe_first = false;    ///< Ask the probe, then send `Answer`; the handler has not begun.
     bool ask_in_step = false;    ///< The open step asks its own probe before it runs again.
+    /// A repeated begin finds its lock gone: no handler may start any more. It takes nothing back,
+    /// because one may be running if this request is a late copy.
+    bool lock_lost = false;
 };
 struct Parked {
     WaitFor waiting_for = WaitFor::kNothing;

@@ -177,8 +177,7 @@ void WorkerMachine::Core::advance() {
     for (auto next = runs_.begin(); next != runs_.end();) {
         Run& run = (next++)->second;  // its turn may end and erase it
         if (run.request.retry_at && *run.request.retry_at <= now_) resend(run);
-        advance_limits(run);
-        advance_leases(run);
+        if (advance_limits(run)) advance_leases(run);
     }
     if (recycle_ && !stopping_) begin_stop(config_.grace);
     advance_errands();

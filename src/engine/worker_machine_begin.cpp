@@ -118,6 +118,7 @@ void WorkerMachine::Core::begun(Run& run, Started started) {
         add_errand(std::move(errand));
     }
     if (run.record_lease->deadline() <= now_ && !run.lost) run.lost = StopReason::kLeaseLost;
+    if (run.started->lock_lost && !run.lost) run.lost = StopReason::kLockLost;
     if (stopping_) {
         hand_back(run, StopReason::kShutdown);
     } else if (run.lost) {

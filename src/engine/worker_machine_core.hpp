@@ -179,8 +179,7 @@ class WorkerMachine::Core {
 
     // worker_machine_runs.cpp: stop, commit, settle, close
     void ask_stop(Run& run, StopReason reason);
-    void kill(Run& run);
-    void stuck(Run& run);
+    bool stuck(Run& run);
     void settle(Run& run, Outcome outcome);
     void send_settle(Run& run);
     void settle_answered(Run& run, const Settled& settled);
@@ -188,7 +187,7 @@ class WorkerMachine::Core {
     void settle_stuck();
     void tell_outside(Run& run);
     void close(Run& run);
-    void advance_limits(Run& run);
+    bool advance_limits(Run& run);
     void resend(Run& run);
     void store_answered_run(Run& run, Result<StoreReply> reply);
     [[nodiscard]] Settle make_settle(const Run& run, Outcome outcome);

@@ -33,10 +33,11 @@ void WorkerMachine::Core::ask_stop(Run& run, StopReason reason) {
     act(action::AskStop{run.id, reason});
 }
 
-/// Timeout, `max_hold` and the grace after a stop. A handler that waits for its commit has done its
-/// work: what keeps it is the store, and stopping it would gain nothing.
-void WorkerMachine::Core::advance_limits(Run& run) {
-    if (!run.alive || run.committing || run.stage == Stage::kStuck) return;
+/// Timeout, `max_hold` and the grace after a stop; false when that closed the run. A handler that
+/// waits for its commit has done its work: what keeps it is the store, and stopping it would gain
+/// nothing.
+bool WorkerMachine::Core::advance_limits(Run& run) {
+    if (!run.alive || run.committing || run.stage == Stage::kStuck) return true;
     if (run.deadline && *run.deadline <= now_) {
         run.deadline.reset();
         ask_stop(run, StopReason::kTimeout);
@@ -45,30 +46,29 @@ void WorkerMachine::Core::advance_limits(Run& run) {
         run.hold_until.reset();
         if (!run.leases_over && run.stage != Stage::kLingering) lose(run, StopReason::kLockLost);
     }
-    if (run.kill_at && *run.kill_at <= now_) kill(run);
-}
-
-void WorkerMachine::Core::kill(Run& run) {
+    if (!run.kill_at || *run.kill_at > now_) return true;
     if (run.setup->killable && !run.killed) {
         run.killed = true;
         run.kill_at = now_ + (stopping_ ? kKillPatienceStopping : kKillPatience);
         act(action::KillRun{run.id});
-    } else {
-        stuck(run);
+        return true;
     }
+    return stuck(run);
 }
 
-void WorkerMachine::Core::stuck(Run& run) {
+/// A handler that cannot be ended; false when that closed the run.
+bool WorkerMachine::Core::stuck(Run& run) {
     run.kill_at.reset();
     if (!stopping_ && !recycle_) {
         recycle_ = true;  // the stop begins when every run has had its turn
         act(action::Recycle{run.id, run.ref, std::string(still_running(*run.stop))});
     }
-    if (run.stage == Stage::kLingering) {
-        close(run);  // its end is durable; only its thread is left
-    } else {
+    if (run.stage != Stage::kLingering) {
         run.stage = Stage::kStuck;
+        return true;
     }
+    close(run);  // its end is durable; only its thread is left
+    return false;
 }
 
 /// The last thing before the exit: until then the leases of a handler that will not end are kept,

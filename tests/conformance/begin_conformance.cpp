@@ -80,6 +80,26 @@ TEST_P(BeginConformance, I08_BeginWithoutRecordIsRepeatable) {
     EXPECT_FALSE(find_record("j1"));
 }
 
+TEST_P(BeginConformance, G4_ARepeatedBeginThatLostItsLockSaysSoAndTakesNothingBack) {
+    for (const auto mode : {engine::RecordMode::kKept, engine::RecordMode::kNone}) {
+        policy.record = mode;
+        const std::string suffix = mode == engine::RecordMode::kKept ? "kept" : "none";
+        put({.id = "j1" + suffix, .lock = "l" + suffix});
+        const Attempt run = start("A", "j1" + suffix);
+        EXPECT_FALSE(run.started.lock_lost);
+        tx([&](Tables& tables) { return break_lock(tables, "default", "l" + suffix); });
+        put({.id = "j2" + suffix, .lock = "l" + suffix});
+        const Attempt other = start("B", "j2" + suffix);
+
+        const BeginReply again = begin(run.request);
+        ASSERT_NE(as<Started>(again), nullptr);
+        EXPECT_TRUE(as<Started>(again)->lock_lost);
+        EXPECT_EQ(lock_row("l" + suffix)->owner, "B");
+        EXPECT_EQ(lock_row("l" + suffix)->fence, other.started.fence);
+        EXPECT_EQ(state("j1" + suffix), JobState::kRunning);
+    }
+}
+
 TEST_P(BeginConformance, I08_AnotherDeliveryOfTheSameJobGetsAnotherAnswer) {
     put({.id = "j1", .key = "k"});
     const Attempt run = start("A", "j1");

@@ -605,6 +605,29 @@ TEST_P(SettleConformance, G06_CancelOfARunningJobEndsCancelledAndIsNotRetried) {
     EXPECT_TRUE(claim("A").empty());
 }
 
+TEST_P(SettleConformance, G8_AnAttemptCountsAlsoWhenTheJobEndsCancelled) {
+    put({.id = "j1"});
+    const Attempt run = start("A", "j1");
+    cancel("j1");
+    EXPECT_EQ(settle(run, failure()).state, JobState::kCancelled);
+    EXPECT_EQ(job("j1").attempts, 1U);
+}
+
+TEST_P(SettleConformance, G06_ALookForACancelMovesNoLease) {
+    put({.id = "j1", .key = "k", .lock = "l"});
+    const Attempt run = start("A", "j1");
+    const auto record_lease = record("k").lease_until;
+    const auto lock_lease = lock_row("l")->lease_until;
+    advance(1s);
+    cancel("j1");
+    engine::Renew look{run.ref(), lease, true};
+    const auto reply = call<engine::StoreReply>(static_cast<engine::StorePort&>(ports()),
+                                                engine::StoreCommand{look});
+    EXPECT_TRUE(std::get<engine::Renewed>(reply.value()).cancel);
+    EXPECT_EQ(record("k").lease_until, record_lease);
+    EXPECT_EQ(lock_row("l")->lease_until, lock_lease);
+}
+
 // ---- probe -------------------------------------------------------------------------------------
 
 class ProbeConformance : public SettleConformance {
@@ -792,6 +815,22 @@ TEST_P(SettleConformance, G8_AHandBackUsesNoAttemptAndGoesOnAtOnce) {
     EXPECT_EQ(job("j1").attempts, 0U);
     EXPECT_EQ(job("j1").interruptions, 1U);
     EXPECT_TRUE(has_event("j1", EventKind::kInterrupted));
+}
+
+TEST_P(SettleConformance, G8_WhatIsStillAliveAtTheHandBackIsNotStartedAtOnce) {
+    put({.id = "j1"});
+    Outcome outcome = ended(Outcome::Kind::kInterrupted, "shutdown");
+    outcome.process_gone = false;
+    EXPECT_EQ(settle(start("A", "j1"), outcome).state, JobState::kScheduled);
+}
+
+TEST_P(SettleConformance, G6_AHandBackBeforeTheHandlerBeganIsNotUnknown) {
+    policy.on_unknown = OnUnknown::kHold;
+    put({.id = "j1"});
+    Outcome outcome = ended(Outcome::Kind::kInterrupted, "shutdown");
+    outcome.nothing_applied = true;
+    EXPECT_EQ(settle(start("A", "j1"), outcome).state, JobState::kReady);
+    EXPECT_FALSE(record("j1").marked);
 }
 
 TEST_P(SettleConformance, I34_TwentyInterruptionsAreHeldNeverDead) {

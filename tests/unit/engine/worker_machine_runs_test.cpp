@@ -82,6 +82,22 @@ TEST(WorkerBegin, ALostReplyIsAskedForUntilItIsKnown) {
     EXPECT_TRUE(settle.outcome.nothing_applied);
 }
 
+TEST(WorkerBegin, ARepeatThatFindsItsLockGoneStartsNothing) {
+    MachineRig rig;
+    rig.fire(event::Start{});
+    rig.deliver({ready_job("a")});
+    rig.reply_store(rig.next<Begin>().first, lost_reply());
+    rig.advance(1s);
+    Started started;
+    started.epoch = 1;
+    started.lock_lost = true;
+    rig.reply_store(rig.next<Begin>().first, StoreReply{BeginReply{started}});
+    EXPECT_EQ(rig.count<action::StartHandler>(), 0U);
+    const auto settle = rig.next<Settle>().second;
+    EXPECT_EQ(settle.outcome.reason, "lock_lost");
+    EXPECT_TRUE(settle.outcome.nothing_applied);
+}
+
 TEST(WorkerBegin, ParkedEndedHeldAndGoneStartNothingAndFreeTheSlot) {
     const std::vector<BeginReply> replies{Parked{WaitFor::kKey, "k", {}},
                                           Ended{JobState::kDuplicate, {}, {}}, HeldBack{}, Gone{}};

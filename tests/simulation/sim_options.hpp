@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "engine/worker_machine.hpp"
+#include "simulation/sim_random.hpp"
+
+namespace sekali::sim {
+
+using engine::Millis;
+
+/// What one seed draws. Each kind of fault is missing in some runs, so that plain bugs show too.
+struct Options {
+    std::uint64_t seed = 0;
+    std::size_t workers = 0;
+    std::size_t concurrency = 0;
+    std::size_t prefetch = 0;
+    std::size_t jobs = 0;
+    std::size_t keys = 0;   ///< For each kind; jobs that draw the same one are duplicates.
+    std::size_t locks = 0;  ///< 0: no job has a lock key.
+    Millis lease{};
+    Millis span{};  ///< Of the phase with faults.
+    bool tells_changes = false;
+    bool proves_deaths = false;  ///< All workers are on one host.
+    double drift = 0.0;          ///< Largest error of a worker's clock.
+
+    double lost_request = 0.0;
+    double late_request = 0.0;  ///< It arrives after its sender has given up.
+    double lost_reply = 0.0;
+    double stalls = 0.0;        ///< The store stands still; times a minute.
+    double outages = 0.0;       ///< The store refuses; times a minute.
+    double crashes = 0.0;       ///< At each action of a worker.
+    double pauses = 0.0;        ///< Of a worker, longer than the lease; times a minute.
+    double stops = 0.0;         ///< Of a worker, by signal; times a minute.
+    double cancels = 0.0;       ///< And other acts of people; times a minute.
+    double poison = 0.0;        ///< Jobs that kill their process.
+    double misbehaviour = 0.0;  ///< Handlers that hang, or ignore being stopped.
+    double failures = 0.0;      ///< Handlers that fail.
+};
+
+[[nodiscard]] Options draw_options(std::uint64_t seed);
+[[nodiscard]] std::string describe(const Options& options);
+
+/// How the simulated kinds are worked; their names say what they are.
+[[nodiscard]] std::map<std::string, engine::KindSetup> draw_kinds(const Options& options,
+                                                                  SimRandom& random);
+
+}  // namespace sekali::sim
