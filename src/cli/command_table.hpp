@@ -6,6 +6,7 @@
 namespace sekali::cli {
 
 extern const CommandSpec kBackoffCommand;
+extern const CommandSpec kBenchCommand;
 extern const CommandSpec kCheckCommand;
 extern const CommandSpec kDeadDropCommand;
 extern const CommandSpec kDeadListCommand;

@@ -17,7 +17,8 @@ constexpr const CommandSpec* kCommands[] = {
     &kWorkerListCommand,                                                                   //
     &kLocksListCommand,  &kLocksShowCommand,   &kLocksBreakCommand,                        //
     &kExplainCommand,    &kStatusCommand,      &kCheckCommand,       &kReconcileCommand,   //
-    &kPruneCommand,      &kMigrateCommand,     &kBackoffCommand,     &kDemoCommand,        //
+    &kPruneCommand,      &kMigrateCommand,     &kBackoffCommand,     &kBenchCommand,       //
+    &kDemoCommand,                                                                         //
 };
 
 constexpr GroupSpec kGroups[] = {

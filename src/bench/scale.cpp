@@ -1,0 +1,114 @@
+#include "bench/scale.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <filesystem>
+#include <vector>
+
+#include "base/errors.hpp"
+#include "bench/figures.hpp"
+#include "bench/preload.hpp"
+#include "bench/raw_rounds.hpp"
+#include "bench/sekali_rounds.hpp"
+
+namespace sekali::bench {
+namespace {
+
+constexpr std::array<std::size_t, 4> kRows{1'000, 10'000, 100'000, 1'000'000};
+constexpr std::size_t kJobs = 4000;
+constexpr std::size_t kRounds = 3;
+constexpr std::size_t kBatch = 1000;
+constexpr double kAtMostSeconds = 60;
+constexpr std::uintmax_t kSpaceBytes = std::uintmax_t{4} << 30;
+
+class Scale {
+ public:
+    Scale(Steps& steps, bool random_keys, std::size_t concurrency)
+        : steps_(steps),
+          random_keys_(random_keys),
+          concurrency_(concurrency),
+          path_(steps.scratch().new_database()) {
+        create_database(path_, synchronous());
+    }
+    ScalePoint measure(std::size_t rows);
+
+ private:
+    [[nodiscard]] sqlite::Synchronous synchronous() const { return steps_.options().synchronous; }
+    std::vector<JobDraft> fresh_jobs();
+    double raw_us();
+    double sekali_us();
+
+    Steps& steps_;
+    const bool random_keys_;
+    const std::size_t concurrency_;
+    const std::string path_;
+    std::uint64_t numbers_ = 0;
+};
+
+std::vector<JobDraft> Scale::fresh_jobs() {
+    std::vector<JobDraft> jobs = make_jobs(kDefaultLevel, numbers_, kJobs);
+    for (JobDraft& job : jobs)
+        job.key = fresh_key(random_keys_, numbers_++);
+    return jobs;
+}
+
+double us_per_job(const Timing& in, const Timing& out) {
+    return 1e6 * (in.seconds / static_cast<double>(in.jobs) +
+                  out.seconds / static_cast<double>(out.jobs));
+}
+
+double Scale::raw_us() {
+    const auto jobs = fresh_jobs();
+    RawDatabase database(path_, synchronous(), kDefaultLevel);
+    const std::int64_t first =
+        database.connection().query_integer("SELECT coalesce(max(seq), 0) + 1 FROM sekali_jobs");
+    const Timing in = enqueue_raw(database, jobs, first, kBatch, kAtMostSeconds);
+    const std::span done = std::span(jobs).first(in.jobs);
+    return us_per_job(in, drain_raw(database, done, first, kBatch, kAtMostSeconds));
+}
+
+double Scale::sekali_us() {
+    const auto jobs = fresh_jobs();
+    const Timing in = enqueue_sekali(store_url(path_, synchronous()), jobs);
+    return us_per_job(in,
+                      drain_sekali(path_, synchronous(), kDefaultLevel, jobs.size(), concurrency_));
+}
+
+ScalePoint Scale::measure(std::size_t rows) {
+    const std::string_view keys = random_keys_ ? "random" : "ascending";
+    steps_.next(fmt::format("filling in {} jobs and records, {} keys", rows, keys));
+    Preload preload(path_, random_keys_);
+    preload.grow_to(rows);
+    steps_.next(fmt::format("one job beside {} jobs and records, {} keys", rows, keys));
+    std::vector<double> raw;
+    std::vector<double> sekali;
+    for (std::size_t round = 0; round < kRounds; ++round) {
+        steps_.check();
+        raw.push_back(raw_us());
+        preload.forget_others();
+        sekali.push_back(sekali_us());
+        preload.forget_others();
+    }
+    return {random_keys_, rows, median(sekali), median(raw)};
+}
+
+void check_space(const std::filesystem::path& folder) {
+    if (std::filesystem::space(folder).available >= kSpaceBytes) return;
+    throw Failure(
+        base::usage_error(fmt::format("--scale needs {} GiB of free disk", kSpaceBytes >> 30),
+                          "choose a folder with more space by --folder"));
+}
+
+}  // namespace
+
+void measure_scale(Steps& steps, BenchResult& result) {
+    check_space(steps.scratch().folder());
+    for (const bool random_keys : {false, true}) {
+        Scale scale(steps, random_keys, result.levels[3].concurrency);
+        for (const std::size_t rows : kRows)
+            result.scale.push_back(scale.measure(rows));
+    }
+}
+
+}  // namespace sekali::bench
