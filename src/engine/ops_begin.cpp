@@ -167,8 +167,8 @@ std::optional<BeginReply> BeginRun::decide_ended() {
 
 std::optional<BeginReply> BeginRun::decide_processing() {
     // Recovery may have proven the death of a worker that is forgotten by now.
-    const bool proven = owner_is_gone(tables_, record_->owner) ||
-                        (record_->death_proven && !record_->probing);
+    const bool proven =
+        owner_is_gone(tables_, record_->owner) || (record_->death_proven && !record_->probing);
     if (!proven && record_->lease_until > tables_.now()) return wait_for_key();
     if (!proven && !request_.may_take_over) {
         return wait_for_time(request_.lease / 3, WaitFor::kKey, row_.job.key);
