@@ -28,7 +28,8 @@ class WorkedTest(CommandTest):
 
 class Ended(WorkedTest):
     def test_a_result_is_json_where_it_is_json(self):
-        for output, result in (('{"a": [1]}', {"a": [1]}), ("5", 5), ("done", "done\n"), ("", None)):
+        results = {'{"a": [1]}': {"a": [1]}, "5": 5, "done": "done\n", "": None}
+        for output, result in results.items():
             job_id = self.enqueue("k", json.dumps(output))
             self.drain("cat >/dev/null; " + (f"echo \"{output}\"" if output else "true")
                        if '"' not in output else "cat >/dev/null; printf \"{\\\"a\\\": [1]}\"")
