@@ -79,7 +79,7 @@ TEST_P(RawRows, AreThoseThatSekaliWrites) {
 }
 
 INSTANTIATE_TEST_SUITE_P(EachLevel, RawRows, testing::ValuesIn(kLevels),
-                         [](const auto& info) { return std::string(info.param.name); });
+                         [](const auto& chosen) { return std::string(chosen.param.name); });
 
 }  // namespace
 }  // namespace sekali::bench
