@@ -405,6 +405,8 @@ std::optional<Settled> answer(Tables& tables, const Answer& request) {
     }
     record->marked = false;
     record->mark_cause.clear();
+    // The death that was proven is the earlier run's; from here on this one lives.
+    record->death_proven = false;
     record->probing = false;
     record->started_at = tables.now();
     record->probe_after = tables.now() + request.policy.timeout + request.policy.grace;

@@ -668,6 +668,16 @@ TEST_P(ProbeConformance, G6_ItDidNotHappenSoTheHandlerRunsAgain) {
     EXPECT_EQ(step(run, "charge").kind, StepIntentReply::Kind::kRun);
 }
 
+TEST_P(ProbeConformance, G4_ARunThatWasAnsweredForLivesAndIsNotTakenOver) {
+    const Attempt run = asking("j1");
+    EXPECT_EQ(answer(run, Answer::Kind::kDidNot), std::nullopt);
+    EXPECT_FALSE(record("j1").death_proven);
+    put({.id = "j2", .key = "j1"});
+    const auto reply = begin(claim_job("C", "j2"));
+    ASSERT_NE(as<engine::Parked>(reply), nullptr);
+    EXPECT_EQ(as<engine::Parked>(reply)->name, "j1");
+}
+
 TEST_P(ProbeConformance, G6_AnAnswerThatCannotTellIsHeld) {
     const Attempt run = asking("j1");
     const auto settled = answer(run, Answer::Kind::kCannotTell);

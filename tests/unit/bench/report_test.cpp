@@ -61,8 +61,7 @@ TEST(ReportJson, HasTheStableNames) {
 
 TEST(ReportJson, SaysWhatALevelAddsToTheOneBelow) {
     const std::string json = to_json(example());
-    EXPECT_EQ(between(json, R"("us_per_job":125.0)", "25.0"),
-              R"("us_per_job":125.0,"added_us":25.0)");
+    EXPECT_NE(json.find(R"("us_per_job":125.0,"added_us":25.0)"), std::string::npos) << json;
 }
 
 TEST(ReportJson, WhatIsNoNumberIsNull) {
