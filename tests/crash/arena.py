@@ -110,11 +110,13 @@ class Arena:
                 raise Violation(f"in vain: {what}; see {self.folder}")
             time.sleep(0.005)  # between two looks, see above
 
-    def ledger(self, what):
+    def ledger_lines(self):
         path = self.folder / "ledger"
         lines = path.read_text().splitlines() if path.exists() else []
-        entries = [line.split("\t") for line in lines]
-        return [(key, job) for kind, key, job in entries if kind == what]
+        return [line.split("\t") for line in lines]
+
+    def ledger(self, what):
+        return [(key, job) for kind, key, job in self.ledger_lines() if kind == what]
 
     def recover_only(self):
         """A clean worker that puts back what dead ones had claimed, but is given nothing to run."""

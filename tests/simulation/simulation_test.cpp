@@ -1,8 +1,6 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <chrono>
-#include <random>
 #include <string>
 
 #include "simulation/sim_world.hpp"
@@ -11,8 +9,6 @@
 // story.
 namespace sekali::sim {
 namespace {
-
-using namespace std::chrono_literals;
 
 std::string story(const World& world, const Options& options) {
     std::string text = "seed " + std::to_string(options.seed) + " " + describe(options);
@@ -89,15 +85,12 @@ TEST(Simulation, TheSameSeedGivesTheSameHistory) {
     }
 }
 
-TEST(Simulation, FreshSeeds) {
-    const std::uint64_t first = std::random_device{}();
-    RecordProperty("first_seed", std::to_string(first));
+// The same ones each time, so that a change answers for itself; `sekali-sim --seeds N` draws new
+// ones.
+TEST(Simulation, ManySeeds) {
     std::map<std::string, std::size_t> marks;
-    const auto until = std::chrono::steady_clock::now() + 10s;
-    for (std::uint64_t i = 0; i < 300 && std::chrono::steady_clock::now() < until; ++i) {
-        run_seed(first + i, marks);
-        if (HasFailure()) return;
-    }
+    for (std::uint64_t seed = 100; seed < 400; ++seed)
+        run_seed(seed, marks);
 }
 
 }  // namespace
