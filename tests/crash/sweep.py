@@ -45,7 +45,7 @@ def store_jobs(arena, counts):
 
 
 def check_calls(arena):
-    """A call that died before it charged may come again; one whose charge the probe knew may not."""
+    """A call that died before it charged may come again, one whose charge is known may not."""
     charged = set()
     for what, key, _ in arena.ledger_lines():
         if what in ("call", "charge") and key in charged:
