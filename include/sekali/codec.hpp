@@ -118,8 +118,9 @@ void write_text(std::string& out, std::string_view text);
 void write_integer(std::string& out, std::int64_t number);
 void write_unsigned(std::string& out, std::uint64_t number);
 void write_number(std::string& out, double number);
-/// Appends what a user's codec made, after a check that it is one JSON value.
-void write_custom(std::string& out, std::string_view json);
+/// Appends what a user's codec makes, after a check that it is one JSON value, and turns what it
+/// throws into an error.
+void write_custom(std::string& out, const void* value, std::string (*encode)(const void* value));
 
 [[nodiscard]] bool is_null(JsonValue value);
 [[nodiscard]] std::string read_text(JsonValue value);
@@ -207,7 +208,9 @@ void write_vector(std::string& out, const Vector& vector) {
 template <typename T>
 void write_json(std::string& out, const T& value) {
     if constexpr (HasCodec<T>) {
-        write_custom(out, Codec<T>::encode(value));
+        write_custom(out, &value, [](const void* erased) -> std::string {
+            return Codec<T>::encode(*static_cast<const T*>(erased));
+        });
     } else if constexpr (Described<T>) {
         write_described(out, erased_fields<T>(), &value);
     } else if constexpr (std::same_as<T, bool>) {

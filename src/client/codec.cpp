@@ -106,7 +106,15 @@ void write_number(std::string& out, double number) {
     append_number(out, number);
 }
 
-void write_custom(std::string& out, std::string_view json) {
+void write_custom(std::string& out, const void* value, std::string (*encode)(const void*)) {
+    std::string json;
+    try {
+        json = encode(value);
+    } catch (const Failure&) {
+        throw;
+    } catch (const std::exception& error) {
+        throw Failure(base::usage_error(std::string("a value cannot be encoded: ") + error.what()));
+    }
     base::check_json(json, json.size(), base::kMaxJsonDepth).value();
     out += trimmed(json);
 }
