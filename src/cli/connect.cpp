@@ -74,7 +74,12 @@ Store open_store(CommandContext& context, OpenMode mode) {
 std::optional<Store> open_if_exists(CommandContext& context) {
     const StoreAddress address = store_address(context.args, context.environment);
     if (!exists(address.path)) return std::nullopt;
-    return open_at(address, OpenMode::kReadOnly);
+    try {
+        return open_at(address, OpenMode::kReadOnly);
+    } catch (const Failure& failure) {
+        if (failure.error().code == ErrorCode::kNotFound) return std::nullopt;
+        throw;
+    }
 }
 
 }  // namespace sekali::cli

@@ -102,6 +102,11 @@ class Usage(CommandTest):
         self.assertIn("no database", error["message"])
         self.assertFalse(os.path.exists(self.database))
 
+    def test_a_database_that_is_just_being_made_holds_nothing(self):
+        open(self.database, "w").close()
+        self.assertEqual(self.ok("job", "list", "--json").json, {"items": [], "next": None})
+        self.refused(4, "explain", "key")
+
     def test_a_broken_database_is_told(self):
         with open(self.database, "wb") as file:
             file.write(b"this is no database" * 100)

@@ -106,6 +106,12 @@ void set_up(Connection& connection, Gate& gate, const SqliteOptions& options, St
 void set_up_read_only(Connection& connection, StoreTimer& timer) {
     const std::int64_t found = schema_of(connection);
     refuse_newer(connection, found);
+    if (found == 0) {
+        // Somebody may be about to make it.
+        Error error = refused("sqlite: the database has no schema yet", "run `sekali migrate`");
+        error.code = ErrorCode::kNotFound;
+        throw Failure(error);
+    }
     if (found < newest_schema()) {
         throw Failure(refused("sqlite: the database has schema " + std::to_string(found) +
                                   ", this program reads schema " + std::to_string(newest_schema()),
