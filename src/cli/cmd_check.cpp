@@ -17,7 +17,7 @@ constexpr OptionSpec kOptions[] = {
     {.name = "max-age",
      .value = "D",
      .help = "longest time that a ready job may have waited",
-     .kind = kDurationOrZero},
+     .kind = kDuration},
     {.name = "max-ready", .value = "N", .help = "most ready jobs", .kind = kInteger},
     {.name = "max-held", .value = "N", .help = "most held jobs", .kind = kInteger},
     {.name = "max-dead", .value = "N", .help = "most dead jobs", .kind = kInteger},

@@ -54,7 +54,7 @@ constexpr OptionSpec kOptions[] = {
     {.name = "grace",
      .value = "D",
      .help = "from SIGTERM to SIGKILL once the lease is lost; default 25s",
-     .kind = kDurationOrZero,
+     .kind = kDuration,
      .origin = Origin::kSetting},
 };
 

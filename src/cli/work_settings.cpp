@@ -115,7 +115,7 @@ constexpr OptionSpec kOptions[] = {
         .name = "grace",
         .value = "D",
         .help = "from a stop request to the forced end; default 25s",
-        .kind = kDurationOrZero,
+        .kind = kDuration,
         .origin = Origin::kSetting,
     },
     {

@@ -168,7 +168,9 @@ class Check(CommandTest):
         self.assertEqual([(c["check"], c["value"], c["ok"]) for c in answer.json["checks"]],
                          [("max-ready", 1, False), ("max-dead", 0, True)])
         self.ok("check", "--max-ready", "1")
-        self.assertEqual(self.run_command("check", "--max-age", "0s").status, 1)
+        self.refused(2, "check", "--max-age", "0s")
+        self.wait_until(lambda: self.run_command("check", "--max-age", "1ms").status == 1,
+                        "the job to be older than that")
         self.ok("check", "--max-age", "1h")
         self.assertEqual(self.run_command("check", "--min-workers", "1").status, 1)
         self.assertEqual(self.run_command("check", "--max-unserved", "0").status, 1)
