@@ -92,10 +92,9 @@ class Reader {
 
 }  // namespace
 
-ConfigFile read_config(const std::string& path) {
+ConfigFile parse_config(const std::string& path, std::string_view text) {
     ConfigFile config;
     config.path = path;
-    const std::string text = read_file(path);
     try {
         Reader(config).read(toml::parse(text));
     } catch (const toml::parse_error& error) {
@@ -103,6 +102,10 @@ ConfigFile read_config(const std::string& path) {
                                  base::printable(error.description())));
     }
     return config;
+}
+
+ConfigFile read_config(const std::string& path) {
+    return parse_config(path, read_file(path));
 }
 
 }  // namespace sekali::cli

@@ -20,4 +20,7 @@ struct ConfigFile {
 /// given twice is none), or holds a value that no flag could have.
 [[nodiscard]] ConfigFile read_config(const std::string& path);
 
+/// As `read_config` for a text that was read from `path`.
+[[nodiscard]] ConfigFile parse_config(const std::string& path, std::string_view text);
+
 }  // namespace sekali::cli
