@@ -5,11 +5,6 @@ namespace {
 
 constexpr std::size_t kPromoteAtOnce = 1000;
 
-bool claim_is_mine(const std::optional<JobRow>& row, const RunRef& run) {
-    return row && row->state == JobState::kRunning && row->owner == run.worker &&
-           row->deliveries == run.delivery;
-}
-
 }  // namespace
 
 Claimed claim(Tables& tables, const Claim& request) {
@@ -35,7 +30,8 @@ Claimed claim(Tables& tables, const Claim& request) {
 
 void give_back(Tables& tables, const Return& request) {
     auto row = tables.job(request.run.job_id);
-    if (!claim_is_mine(row, request.run)) return;
+    // What has begun ends by being settled.
+    if (!claim_is_mine(row, request.run) || row->begun) return;
     requeue(tables, *row, request.delay.value_or(Millis{0}));
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -20,6 +21,8 @@ void requeue(Tables& tables, JobRow& row, Millis delay);
 void park(Tables& tables, JobRow& row, WaitFor wait, std::string_view name);
 void hold_job(Tables& tables, JobRow& row, std::string reason);
 
+/// Whether the job is running under this very claim.
+[[nodiscard]] bool claim_is_mine(const std::optional<JobRow>& row, const RunRef& run);
 [[nodiscard]] bool owner_is_gone(Tables& tables, std::string_view owner);
 [[nodiscard]] bool lock_is_live(Tables& tables, const LockRow& lock);
 [[nodiscard]] RecordKey record_key(const Envelope& job);

@@ -42,10 +42,7 @@ class SettleRun {
  private:
     [[nodiscard]] bool has_record() const { return !run().record.key.empty(); }
     [[nodiscard]] const RunRef& run() const { return request_.run; }
-    [[nodiscard]] bool job_is_mine() const {
-        return row_ && row_->state == JobState::kRunning && row_->owner == run().worker &&
-               row_->deliveries == run().delivery;
-    }
+    [[nodiscard]] bool job_is_mine() const { return claim_is_mine(row_, run()); }
     [[nodiscard]] bool run_is_mine() const {
         return record_ && record_->owner == run().worker && record_->epoch == run().epoch &&
                record_->delivery == run().delivery;
@@ -197,10 +194,12 @@ bool SettleRun::is_unknown() {
 }
 
 void SettleRun::mark() {
+    // Who only asked the probe has begun no handler: its end says nothing about the run before it.
+    if (record_->probing && outcome_.kind != Kind::kHold) return;
     record_->marked = true;
     record_->mark_cause =
         outcome_.reason.empty() ? std::string{outcome_name(outcome_.kind)} : outcome_.reason;
-    record_->death_proven = outcome_.process_gone;
+    if (!record_->probing) record_->death_proven = outcome_.process_gone;
 }
 
 Settled SettleRun::fail() {
@@ -363,21 +362,20 @@ Settled settle(Tables& tables, const Settle& request) {
 
 std::optional<Settled> answer(Tables& tables, const Answer& request) {
     auto record = tables.record(request.run.record);
-    const bool mine = record && record->state == RecordState::kProcessing && record->probing &&
+    auto row = tables.job(request.run.job_id);
+    const bool mine = claim_is_mine(row, request.run) && record &&
+                      record->state == RecordState::kProcessing &&
                       record->owner == request.run.worker && record->epoch == request.run.epoch;
     Settle as_settle;
     as_settle.run = request.run;
     as_settle.job = request.job;
     as_settle.policy = request.policy;
     if (!mine) {
-        // Repeated after a lost reply: the answer is in the record already.
-        const bool answered = record && record->state == RecordState::kProcessing &&
-                              record->owner == request.run.worker &&
-                              record->epoch == request.run.epoch;
-        if (answered) return std::nullopt;
         as_settle.outcome.kind = Kind::kInterrupted;
         return settle(tables, as_settle);
     }
+    // Repeated after a lost reply: the answer is in the record already.
+    if (!record->probing) return std::nullopt;
     if (request.kind == Answer::Kind::kCannotTell) {
         as_settle.outcome.kind = Kind::kHold;
         as_settle.outcome.reason = "the probe could not tell";
@@ -411,10 +409,8 @@ std::optional<Settled> answer(Tables& tables, const Answer& request) {
     record->started_at = tables.now();
     record->probe_after = tables.now() + request.policy.timeout + request.policy.grace;
     tables.put_record(*record);
-    if (auto row = tables.job(request.run.job_id)) {
-        row->begun = true;
-        tables.update_job(*row);
-    }
+    row->begun = true;
+    tables.update_job(*row);
     return std::nullopt;
 }
 

@@ -54,6 +54,11 @@ void hold_job(Tables& tables, JobRow& row, std::string reason) {
     note(tables, EventKind::kHeld, row, {}, row.reason);
 }
 
+bool claim_is_mine(const std::optional<JobRow>& row, const RunRef& run) {
+    return row && row->state == JobState::kRunning && row->owner == run.worker &&
+           row->deliveries == run.delivery;
+}
+
 bool owner_is_gone(Tables& tables, std::string_view owner) {
     return tables.owner_fate(owner) == OwnerFate::kDead;
 }

@@ -261,6 +261,15 @@ TEST_P(SettleConformance, I03_TheSameWorkersOwnEarlierDeliveryIsLateToo) {
     EXPECT_EQ(succeed(present).kind, Settled::Kind::kApplied);
 }
 
+TEST_P(SettleConformance, G6_WhatHasBegunIsNotGivenBackAsIfItHadNot) {
+    policy.on_unknown = OnUnknown::kHold;
+    put({.id = "j1", .key = "k"});
+    const Attempt run = start("A", "j1");
+    give_back(run);
+    EXPECT_EQ(state("j1"), JobState::kRunning);
+    EXPECT_EQ(succeed(run).kind, Settled::Kind::kApplied);
+}
+
 TEST_P(SettleConformance, G5_ALateStepResultIsEvidenceNotTheStep) {
     put({.id = "j1", .key = "k"});
     const Attempt late = start("A", "j1");
@@ -707,6 +716,32 @@ TEST_P(ProbeConformance, I08_ARepeatedAnswerChangesNothing) {
     EXPECT_EQ(answer(run, Answer::Kind::kHappened, "receipt 8"), std::nullopt);
     EXPECT_EQ(steps("j1")[0].result, "receipt 7");
     EXPECT_EQ(state("j1"), JobState::kRunning);
+}
+
+TEST_P(ProbeConformance, I03_AnAnswerOfALostClaimIsSuperseded) {
+    const Attempt late = asking("j1", "charge");
+    lapse();
+    const auto settled = answer(late, Answer::Kind::kHappened, "receipt 7");
+    ASSERT_TRUE(settled);
+    EXPECT_EQ(settled->kind, Settled::Kind::kSuperseded);
+    EXPECT_FALSE(job("j1").begun);
+    EXPECT_TRUE(record("j1").marked);
+    EXPECT_TRUE(start("C", "j1").started.probe_first);
+}
+
+TEST_P(ProbeConformance, I15_AProbeThatIsStoppedProvesNoDeath) {
+    policy.timeout = 10min;
+    put({.id = "j1"});
+    start("A", "j1");
+    lapse();
+    advance(11min);
+    const Attempt asked = start("B", "j1");
+    ASSERT_TRUE(asked.started.probe_first);
+    ASSERT_FALSE(record("j1").death_proven);
+    settle(asked, ended(Outcome::Kind::kInterrupted, "shutdown"));
+    EXPECT_TRUE(record("j1").marked);
+    EXPECT_EQ(record("j1").mark_cause, "lease_lapsed");
+    EXPECT_FALSE(record("j1").death_proven);
 }
 
 TEST_P(ProbeConformance, I22_ADeathWhileAskingLeavesTheMarkAndBlamesNobody) {
