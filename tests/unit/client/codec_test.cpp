@@ -153,7 +153,6 @@ TEST(Codec, FloatingPointReadsBackExactly) {
 struct Charge {
     std::string order_id;
     static constexpr std::string_view kKind = "payment.charge";
-    static constexpr auto kFields = sekali::fields(sekali::field("order_id", &Charge::order_id));
     sekali::EnqueueOptions options() const { return {.key = sekali::key("payment", order_id)}; }
 };
 struct Foreign {
