@@ -46,7 +46,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         for (const auto& [kind, section] : config.kinds)
             check_kept(section);
     } catch (const sekali::Failure& failure) {
-        SEKALI_ASSERT(failure.error().code == sekali::ErrorCode::kUsage, "a refusal is about usage");
+        SEKALI_ASSERT(failure.error().code == sekali::ErrorCode::kUsage,
+                      "a refusal is about usage");
         SEKALI_ASSERT(failure.error().message.find('\n') == std::string::npos, "it is one line");
     }
     return 0;
