@@ -15,6 +15,7 @@ CREATE TABLE sekali_meta(
 ) STRICT, WITHOUT ROWID;
 
 -- Live jobs only: what is final leaves for sekali_finished, so that this table stays small and hot.
+-- An index costs every write, also where its rows are few; so each serves several questions.
 CREATE TABLE sekali_jobs(
   seq              INTEGER PRIMARY KEY,
   id               TEXT NOT NULL UNIQUE,
@@ -59,18 +60,15 @@ CREATE TABLE sekali_jobs(
   payload          BLOB NOT NULL
 ) STRICT;
 
-CREATE INDEX sekali_jobs_ready     ON sekali_jobs(ns, queue, kind, priority DESC) WHERE state = 1;
-CREATE INDEX sekali_jobs_due       ON sekali_jobs(ns, run_at) WHERE state = 0;
-CREATE INDEX sekali_jobs_next      ON sekali_jobs(ns, queue, kind, run_at) WHERE state = 0;
-CREATE INDEX sekali_jobs_retry     ON sekali_jobs(ns, queue, kind)
-  WHERE state = 0 AND deliveries > 0;
-CREATE INDEX sekali_jobs_running   ON sekali_jobs(owner) WHERE state = 3;
-CREATE INDEX sekali_jobs_held      ON sekali_jobs(ns) WHERE state = 4;
-CREATE INDEX sekali_jobs_lock_line ON sekali_jobs(ns, waiting_name, priority DESC)
-  WHERE state = 2 AND waiting_for = 1;
-CREATE INDEX sekali_jobs_key_line  ON sekali_jobs(ns, kind, waiting_name, priority DESC)
-  WHERE state = 2 AND waiting_for = 2;
-CREATE INDEX sekali_jobs_key       ON sekali_jobs(key, kind, ns) WHERE key IS NOT NULL;
+CREATE INDEX sekali_jobs_ready  ON sekali_jobs(ns, queue, kind, priority DESC) WHERE state = 1;
+CREATE INDEX sekali_jobs_due    ON sekali_jobs(ns, run_at) WHERE state = 0;
+CREATE INDEX sekali_jobs_next   ON sekali_jobs(ns, queue, kind, (deliveries > 0), run_at)
+  WHERE state = 0;
+CREATE INDEX sekali_jobs_active ON sekali_jobs(state, owner) WHERE state IN (3, 4);
+CREATE INDEX sekali_jobs_line   ON sekali_jobs(
+    ns, waiting_for, iif(waiting_for = 1, '', kind), waiting_name, priority DESC)
+  WHERE state = 2;
+CREATE INDEX sekali_jobs_key    ON sekali_jobs(key, kind, ns) WHERE key IS NOT NULL;
 CREATE UNIQUE INDEX sekali_jobs_slot ON sekali_jobs(ns, kind, unique_key) WHERE slot_held = 1;
 
 CREATE TABLE sekali_finished(

@@ -22,6 +22,9 @@
 #define SELECT_JOB "SELECT " JOB_COLUMNS ", NULL FROM sekali_jobs "
 #define SELECT_FINISHED "SELECT " JOB_COLUMNS ", finished_at FROM sekali_finished "
 
+// Lines of a lock are shared by all kinds.
+#define LINE_KIND "iif(waiting_for = 1, '', kind)"
+
 #define RECORD_MOVING                                                                          \
     "job_id, epoch, owner, delivery, lease_until, fingerprint, fingerprint_rule, not_before, " \
     "effects, on_unknown, marked, mark_cause, probing, death_proven, probe_after, ends, "      \
@@ -103,52 +106,47 @@ constexpr std::array kStatements{
         "WHERE ns = ?1 AND queue = ?2 AND kind = ?3 AND state = 1 ORDER BY priority DESC, seq "
         "LIMIT ?4"},
     Statement{Sql::kRunning, "SELECT seq, kind, owner, lease_until FROM sekali_jobs "
-        "INDEXED BY sekali_jobs_running WHERE state = 3 AND ns = ?1 AND seq > ?2 ORDER BY seq"},
-    Statement{Sql::kCountBegun, "SELECT count(*) FROM sekali_jobs INDEXED BY sekali_jobs_running "
-        "WHERE owner = ?1 AND state = 3 AND begun = 1"},
-    Statement{Sql::kHasJobsOf, "SELECT 1 FROM sekali_jobs INDEXED BY sekali_jobs_running "
-        "WHERE owner = ?1 AND state = 3 LIMIT 1"},
+        "INDEXED BY sekali_jobs_active WHERE state IN (3, 4) AND state = 3 AND ns = ?1 "
+        "AND seq > ?2 ORDER BY seq"},
+    Statement{Sql::kCountBegun, "SELECT count(*) FROM sekali_jobs INDEXED BY sekali_jobs_active "
+        "WHERE owner = ?1 AND state IN (3, 4) AND state = 3 AND begun = 1"},
+    Statement{Sql::kHasJobsOf, "SELECT 1 FROM sekali_jobs INDEXED BY sekali_jobs_active "
+        "WHERE owner = ?1 AND state IN (3, 4) AND state = 3 LIMIT 1"},
     Statement{Sql::kSlotHolder, SELECT_JOB "INDEXED BY sekali_jobs_slot "
         "WHERE ns = ?1 AND kind = ?2 AND unique_key = ?3 AND slot_held = 1"},
-    Statement{Sql::kFirstForLock, SELECT_JOB "INDEXED BY sekali_jobs_lock_line "
-        "WHERE ns = ?1 AND waiting_name = ?2 AND state = 2 AND waiting_for = 1 "
-        "ORDER BY priority DESC, seq LIMIT 1"},
-    Statement{Sql::kFirstForKey, SELECT_JOB "INDEXED BY sekali_jobs_key_line "
-        "WHERE ns = ?1 AND kind = ?2 AND waiting_name = ?3 AND state = 2 AND waiting_for = 2 "
-        "ORDER BY priority DESC, seq LIMIT 1"},
+    Statement{Sql::kFirstInLine, SELECT_JOB "INDEXED BY sekali_jobs_line "
+        "WHERE ns = ?1 AND waiting_for = ?2 AND " LINE_KIND " = ?3 AND waiting_name = ?4 "
+        "AND state = 2 ORDER BY priority DESC, seq LIMIT 1"},
+    Statement{Sql::kHasLiveOfKey,
+        "SELECT 1 FROM sekali_jobs INDEXED BY sekali_jobs_key "
+        "WHERE key = ?3 AND kind = ?2 AND ns = ?1 UNION ALL "
+        "SELECT 1 FROM sekali_jobs WHERE id = ?3 AND kind = ?2 AND ns = ?1 AND key IS NULL "
+        "LIMIT 1"},
     Statement{Sql::kLiveWithKey, SELECT_JOB "INDEXED BY sekali_jobs_key "
         "WHERE key = ?3 AND kind = ?2 AND ns = ?1 ORDER BY seq LIMIT 1"},
     Statement{Sql::kNotWaitingWithKey, SELECT_JOB "INDEXED BY sekali_jobs_key "
         "WHERE key = ?3 AND kind = ?2 AND ns = ?1 AND state <> 2 ORDER BY seq LIMIT 1"},
     Statement{Sql::kLiveWithId, SELECT_JOB "WHERE id = ?3 AND kind = ?2 AND ns = ?1 AND key IS "
         "NULL"},
-    Statement{Sql::kDeadWithKey, "SELECT 1 FROM sekali_finished INDEXED BY sekali_finished_key "
-        "WHERE key = ?3 AND kind = ?2 AND ns = ?1 AND state = 7 LIMIT 1"},
-    Statement{Sql::kDeadWithId, "SELECT 1 FROM sekali_finished "
-        "WHERE id = ?3 AND kind = ?2 AND ns = ?1 AND key IS NULL AND state = 7"},
+    Statement{Sql::kHasDeadOfKey,
+        "SELECT 1 FROM sekali_finished INDEXED BY sekali_finished_key "
+        "WHERE key = ?3 AND kind = ?2 AND ns = ?1 AND state = 7 UNION ALL "
+        "SELECT 1 FROM sekali_finished "
+        "WHERE id = ?3 AND kind = ?2 AND ns = ?1 AND key IS NULL AND state = 7 LIMIT 1"},
     Statement{Sql::kNextRunAt, "SELECT run_at FROM sekali_jobs INDEXED BY sekali_jobs_next "
-        "WHERE ns = ?1 AND queue = ?2 AND kind = ?3 AND state = 0 ORDER BY run_at LIMIT 1"},
-    Statement{Sql::kHasRetry, "SELECT 1 FROM sekali_jobs INDEXED BY sekali_jobs_retry "
-        "WHERE ns = ?1 AND queue = ?2 AND kind = ?3 AND state = 0 AND deliveries > 0 LIMIT 1"},
+        "WHERE ns = ?1 AND queue = ?2 AND kind = ?3 AND (deliveries > 0) = ?4 AND state = 0 "
+        "ORDER BY run_at LIMIT 1"},
     Statement{Sql::kHasReady, "SELECT 1 FROM sekali_jobs INDEXED BY sekali_jobs_ready "
         "WHERE ns = ?1 AND queue = ?2 AND kind = ?3 AND state = 1 LIMIT 1"},
-    Statement{Sql::kRunningServed, "SELECT queue, kind FROM sekali_jobs INDEXED BY "
-        "sekali_jobs_running "
-        "WHERE state = 3 AND ns = ?1"},
-    Statement{Sql::kNextLockLine, "SELECT waiting_name FROM sekali_jobs INDEXED BY "
-        "sekali_jobs_lock_line "
-        "WHERE ns = ?1 AND waiting_name > ?2 AND state = 2 AND waiting_for = 1 ORDER BY "
-        "waiting_name LIMIT 1"},
-    Statement{Sql::kNextKeyLine, "SELECT kind, waiting_name FROM sekali_jobs INDEXED BY "
-        "sekali_jobs_key_line "
-        "WHERE ns = ?1 AND (kind, waiting_name) > (?2, ?3) AND state = 2 AND waiting_for = 2 "
-        "ORDER BY kind, waiting_name LIMIT 1"},
-    Statement{Sql::kLockLineJobs, "SELECT queue, kind FROM sekali_jobs INDEXED BY "
-        "sekali_jobs_lock_line "
-        "WHERE ns = ?1 AND waiting_name = ?2 AND state = 2 AND waiting_for = 1"},
-    Statement{Sql::kKeyLineJobs, "SELECT queue, kind FROM sekali_jobs INDEXED BY "
-        "sekali_jobs_key_line "
-        "WHERE ns = ?1 AND kind = ?2 AND waiting_name = ?3 AND state = 2 AND waiting_for = 2"},
+    Statement{Sql::kRunningServed, "SELECT queue, kind FROM sekali_jobs "
+        "INDEXED BY sekali_jobs_active WHERE state IN (3, 4) AND state = 3 AND ns = ?1"},
+    Statement{Sql::kNextLine, "SELECT " LINE_KIND ", waiting_name FROM sekali_jobs "
+        "INDEXED BY sekali_jobs_line WHERE ns = ?1 AND waiting_for = ?2 "
+        "AND (" LINE_KIND ", waiting_name) > (?3, ?4) AND state = 2 "
+        "ORDER BY " LINE_KIND ", waiting_name LIMIT 1"},
+    Statement{Sql::kLineJobs, "SELECT queue, kind FROM sekali_jobs INDEXED BY sekali_jobs_line "
+        "WHERE ns = ?1 AND waiting_for = ?2 AND " LINE_KIND " = ?3 AND waiting_name = ?4 "
+        "AND state = 2"},
     Statement{Sql::kJobsOfKey,
         SELECT_JOB "INDEXED BY sekali_jobs_key WHERE key = ?3 AND kind = ?2 AND ns = ?1 UNION ALL "
         SELECT_JOB "WHERE id = ?3 AND kind = ?2 AND ns = ?1 AND key IS NULL"},
@@ -165,6 +163,8 @@ constexpr std::array kStatements{
         "VALUES(?1, ?2, ?3, ?4, ?5, " RECORD_MOVING_VALUES ") ON CONFLICT(ns, kind, key) DO "
         "UPDATE SET "
         "(state, expires_at, " RECORD_MOVING ") = (?4, ?5, " RECORD_MOVING_VALUES ")"},
+    Statement{Sql::kUpdateRecord, "UPDATE sekali_records SET "
+        "(state, expires_at, " RECORD_MOVING ") = (?4, ?5, " RECORD_MOVING_VALUES ") " THE_RECORD},
     Statement{Sql::kUpdateRecordInPlace, "UPDATE sekali_records SET (" RECORD_MOVING ") = "
         "(" RECORD_MOVING_VALUES ") " THE_RECORD},
     Statement{Sql::kDeleteRecord, "DELETE FROM sekali_records " THE_RECORD},

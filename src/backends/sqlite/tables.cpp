@@ -18,6 +18,7 @@ void SqliteTables::start(engine::StoreTime now) {
 void SqliteTables::forget_learned() {
     job_places_.clear();
     record_place_.reset();
+    not_finished_.clear();
     last_seq_.reset();
     epoch_floor_.reset();
     fence_floor_.reset();

@@ -135,14 +135,15 @@ class SqliteTables final : public engine::Tables {
     [[nodiscard]] std::int64_t next_seq();
     [[nodiscard]] bool paused(std::string_view ns, std::string_view queue);
     [[nodiscard]] std::vector<std::string> open_queues(const engine::ClaimSpec& spec);
-    [[nodiscard]] bool exists_served(Sql which, const engine::ClaimSpec& spec,
-                                     const std::vector<std::string>& queues);
+    [[nodiscard]] bool has_ready_or_retry(const engine::ClaimSpec& spec);
     [[nodiscard]] bool line_is_held_up(std::string_view ns, engine::WaitFor wait,
                                        std::string_view kind, std::string_view name);
     [[nodiscard]] bool has_drainable_line(const engine::ClaimSpec& spec);
-    [[nodiscard]] std::optional<std::string> next_lock_line(std::string_view ns,
-                                                            std::string_view after);
-    [[nodiscard]] std::optional<engine::RecordKey> next_key_line(const engine::RecordKey& after);
+    /// Moves on to the next line of what waits for a lock or key; a lock's line has no kind.
+    [[nodiscard]] bool next_line(engine::WaitFor wait, engine::RecordKey& line);
+    [[nodiscard]] std::vector<engine::RecordKey> standing_lines(
+        std::string_view ns, engine::WaitFor wait, std::size_t limit,
+        const std::function<bool(const engine::RecordKey&)>& stands);
     [[nodiscard]] std::vector<std::string> record_kinds(std::string_view ns);
     [[nodiscard]] std::uint64_t floor(std::optional<std::uint64_t>& known, std::string_view name);
     void raise_floor(std::optional<std::uint64_t>& known, std::string_view name,
@@ -159,14 +160,14 @@ class SqliteTables final : public engine::Tables {
     // What this transaction has learned; emptied by `start` and by a rollback to a savepoint.
     std::unordered_map<std::int64_t, JobPlace> job_places_;
     std::optional<RecordPlace> record_place_;
+    std::string not_finished_;  ///< An id that no final job has.
     std::optional<std::int64_t> last_seq_;
     std::optional<std::uint64_t> epoch_floor_;
     std::optional<std::uint64_t> fence_floor_;
     std::map<std::string, engine::OwnerFate, std::less<>> fates_;
 
     // Where the search for standing lines goes on, so that one call never walks all lines.
-    std::map<std::string, std::string, std::less<>> lock_line_cursor_;
-    std::map<std::string, engine::RecordKey, std::less<>> key_line_cursor_;
+    std::map<std::pair<engine::WaitFor, std::string>, engine::RecordKey> line_cursors_;
 };
 
 }  // namespace sekali::sqlite

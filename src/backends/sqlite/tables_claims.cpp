@@ -20,6 +20,10 @@ using engine::WaitFor;
 /// the number of lines; the next pass goes on from there.
 constexpr std::size_t kLinesAtOnce = 1000;
 
+std::string_view line_kind(WaitFor wait, std::string_view kind) {
+    return wait == WaitFor::kLock ? std::string_view{} : kind;
+}
+
 }  // namespace
 
 std::size_t SqliteTables::promote_due(std::string_view ns, std::size_t limit) {
@@ -111,20 +115,13 @@ std::optional<JobRow> SqliteTables::unique_holder(std::string_view ns, std::stri
 
 std::optional<JobRow> SqliteTables::first_waiting(std::string_view ns, WaitFor wait,
                                                   std::string_view kind, std::string_view name) {
-    if (wait == WaitFor::kLock) {
-        Query query(statements_, Sql::kFirstForLock, ns, name);
-        return one_job(query);
-    }
-    Query query(statements_, Sql::kFirstForKey, ns, kind, name);
+    Query query(statements_, Sql::kFirstInLine, ns, wait, line_kind(wait, kind), name);
     return one_job(query);
 }
 
 bool SqliteTables::has_live_or_dead_job(const RecordKey& key) {
-    for (const Sql which :
-         {Sql::kLiveWithKey, Sql::kLiveWithId, Sql::kDeadWithKey, Sql::kDeadWithId}) {
-        if (Query(statements_, which, key.ns, key.kind, key.key).next()) return true;
-    }
-    return false;
+    return Query(statements_, Sql::kHasLiveOfKey, key.ns, key.kind, key.key).next() ||
+           Query(statements_, Sql::kHasDeadOfKey, key.ns, key.kind, key.key).next();
 }
 
 std::optional<JobRow> SqliteTables::live_job_of_key(const RecordKey& key) {
@@ -132,6 +129,7 @@ std::optional<JobRow> SqliteTables::live_job_of_key(const RecordKey& key) {
         return std::tuple(a.state == JobState::kWaiting, a.seq) <
                std::tuple(b.state == JobState::kWaiting, b.seq);
     };
+    if (!Query(statements_, Sql::kHasLiveOfKey, key.ns, key.kind, key.key).next()) return {};
     std::optional<JobRow> first;
     for (const Sql which : {Sql::kNotWaitingWithKey, Sql::kLiveWithKey, Sql::kLiveWithId}) {
         Query query(statements_, which, key.ns, key.kind, key.key);
@@ -145,20 +143,23 @@ std::optional<StoreTime> SqliteTables::next_run_at(const ClaimSpec& spec) {
     std::optional<StoreTime> next;
     for (const std::string& queue_name : spec.queues) {
         for (const std::string& kind : spec.kinds) {
-            Query query(statements_, Sql::kNextRunAt, spec.ns, queue_name, kind);
-            if (!query.next()) continue;
-            const auto run_at = query.take<StoreTime>();
-            next = std::min(next.value_or(run_at), run_at);
+            for (const bool retry : {false, true}) {
+                Query query(statements_, Sql::kNextRunAt, spec.ns, queue_name, kind, retry);
+                if (!query.next()) continue;
+                const auto run_at = query.take<StoreTime>();
+                next = std::min(next.value_or(run_at), run_at);
+            }
         }
     }
     return next;
 }
 
-bool SqliteTables::exists_served(Sql which, const ClaimSpec& spec,
-                                 const std::vector<std::string>& queues) {
-    for (const std::string& queue_name : queues) {
+bool SqliteTables::has_ready_or_retry(const ClaimSpec& spec) {
+    for (const std::string& queue_name : open_queues(spec)) {
         for (const std::string& kind : spec.kinds) {
-            if (Query(statements_, which, spec.ns, queue_name, kind).next()) return true;
+            if (Query(statements_, Sql::kHasReady, spec.ns, queue_name, kind).next()) return true;
+            Query retry(statements_, Sql::kNextRunAt, spec.ns, queue_name, kind, true);
+            if (retry.next()) return true;
         }
     }
     return false;
@@ -183,26 +184,19 @@ bool SqliteTables::line_is_held_up(std::string_view ns, WaitFor wait, std::strin
 
 bool SqliteTables::has_drainable_line(const ClaimSpec& spec) {
     const std::vector<std::string> open = open_queues(spec);
-    const auto serves_one_of = [&](Query& line) {
-        while (line.next()) {
-            const auto queue_name = line.take<std::string>();
-            const auto kind = line.take<std::string>();
-            if (std::find(open.begin(), open.end(), queue_name) != open.end() &&
-                std::find(spec.kinds.begin(), spec.kinds.end(), kind) != spec.kinds.end()) {
-                return true;
+    const auto contains = [](const std::vector<std::string>& names, const std::string& name) {
+        return std::find(names.begin(), names.end(), name) != names.end();
+    };
+    for (const WaitFor wait : {WaitFor::kLock, WaitFor::kKey}) {
+        RecordKey line{spec.ns, {}, {}};
+        while (next_line(wait, line)) {
+            if (line_is_held_up(line.ns, wait, line.kind, line.key)) continue;
+            Query jobs(statements_, Sql::kLineJobs, line.ns, wait, line.kind, line.key);
+            while (jobs.next()) {
+                const bool served = contains(open, jobs.take<std::string>());
+                if (contains(spec.kinds, jobs.take<std::string>()) && served) return true;
             }
         }
-        return false;
-    };
-    for (auto name = next_lock_line(spec.ns, {}); name; name = next_lock_line(spec.ns, *name)) {
-        if (line_is_held_up(spec.ns, WaitFor::kLock, {}, *name)) continue;
-        Query line(statements_, Sql::kLockLineJobs, spec.ns, *name);
-        if (serves_one_of(line)) return true;
-    }
-    for (auto key = next_key_line({spec.ns, {}, {}}); key; key = next_key_line(*key)) {
-        if (line_is_held_up(spec.ns, WaitFor::kKey, key->kind, key->key)) continue;
-        Query line(statements_, Sql::kKeyLineJobs, spec.ns, key->kind, key->key);
-        if (serves_one_of(line)) return true;
     }
     return false;
 }
@@ -218,57 +212,55 @@ bool SqliteTables::has_drainable(const ClaimSpec& spec) {
             if (contains(spec.kinds, running.take<std::string>()) && queue_served) return true;
         }
     }
-    const std::vector<std::string> open = open_queues(spec);
-    return exists_served(Sql::kHasReady, spec, open) || exists_served(Sql::kHasRetry, spec, open) ||
-           has_drainable_line(spec);
+    return has_ready_or_retry(spec) || has_drainable_line(spec);
 }
 
-std::optional<std::string> SqliteTables::next_lock_line(std::string_view ns,
-                                                        std::string_view after) {
-    Query query(statements_, Sql::kNextLockLine, ns, after);
-    if (!query.next()) return std::nullopt;
-    return query.take<std::string>();
+bool SqliteTables::next_line(WaitFor wait, RecordKey& line) {
+    Query query(statements_, Sql::kNextLine, line.ns, wait, line.kind, line.key);
+    if (!query.next()) return false;
+    query.take_into(line.kind);
+    query.take_into(line.key);
+    return true;
 }
 
-std::optional<RecordKey> SqliteTables::next_key_line(const RecordKey& after) {
-    Query query(statements_, Sql::kNextKeyLine, after.ns, after.kind, after.key);
-    if (!query.next()) return std::nullopt;
-    RecordKey key{after.ns, {}, {}};
-    query.take_into(key.kind);
-    query.take_into(key.key);
-    return key;
+std::vector<RecordKey> SqliteTables::standing_lines(
+    std::string_view ns, WaitFor wait, std::size_t limit,
+    const std::function<bool(const RecordKey&)>& stands) {
+    std::vector<RecordKey> standing;
+    RecordKey& line = line_cursors_.try_emplace({wait, std::string(ns)}).first->second;
+    line.ns = ns;
+    for (std::size_t seen = 0; seen < kLinesAtOnce && standing.size() < limit; ++seen) {
+        if (!next_line(wait, line)) {
+            line = {std::string(ns), {}, {}};
+            break;
+        }
+        if (stands(line)) standing.push_back(line);
+    }
+    return standing;
 }
 
 std::vector<std::string> SqliteTables::stalled_lines(std::string_view ns, std::size_t limit) {
-    std::vector<std::string> stalled;
-    auto cursor = lock_line_cursor_.try_emplace(std::string(ns)).first;
-    for (std::size_t seen = 0; seen < kLinesAtOnce && stalled.size() < limit; ++seen) {
-        const auto name = next_lock_line(ns, cursor->second);
-        cursor->second = name.value_or(std::string{});
-        if (!name) break;
-        const auto row = lock(ns, *name);
+    const auto stands = [this](const RecordKey& line) {
+        const auto row = lock(line.ns, line.key);
         const bool held = row && !row->owner.empty() && row->lease_until > now_;
         const bool reserved = row && !row->reserved_for.empty() && row->reserved_until > now_;
-        if (!held && !reserved) stalled.push_back(*name);
-    }
-    return stalled;
+        return !held && !reserved;
+    };
+    std::vector<std::string> names;
+    for (RecordKey& line : standing_lines(ns, WaitFor::kLock, limit, stands))
+        names.push_back(std::move(line.key));
+    return names;
 }
 
 std::vector<RecordKey> SqliteTables::stalled_keys(std::string_view ns, std::size_t limit) {
-    std::vector<RecordKey> stalled;
-    auto cursor =
-        key_line_cursor_.try_emplace(std::string(ns), RecordKey{std::string(ns), {}, {}}).first;
-    for (std::size_t seen = 0; seen < kLinesAtOnce && stalled.size() < limit; ++seen) {
-        const auto key = next_key_line(cursor->second);
-        cursor->second = key.value_or(RecordKey{std::string(ns), {}, {}});
-        if (!key) break;
-        const auto row = record(*key);
+    const auto stands = [this](const RecordKey& line) {
+        const auto row = record(line);
         const bool runs =
             row && row->state == engine::RecordState::kProcessing && row->lease_until > now_;
         const bool held = row && row->state == engine::RecordState::kHeld;
-        if (!runs && !held) stalled.push_back(*key);
-    }
-    return stalled;
+        return !runs && !held;
+    };
+    return standing_lines(ns, WaitFor::kKey, limit, stands);
 }
 
 }  // namespace sekali::sqlite

@@ -37,9 +37,8 @@ std::string_view narrowest_source(const engine::JobFilter& filter, std::optional
         return live ? "sekali_jobs WHERE (key = ?4 OR id = ?4 AND key IS NULL)"
                     : "sekali_finished WHERE (key = ?4 OR id = ?4 AND key IS NULL)";
     }
-    if (state == JobState::kHeld) return "sekali_jobs INDEXED BY sekali_jobs_held WHERE state = 4";
-    if (state == JobState::kRunning) {
-        return "sekali_jobs INDEXED BY sekali_jobs_running WHERE state = 3";
+    if (state == JobState::kHeld || state == JobState::kRunning) {
+        return "sekali_jobs INDEXED BY sekali_jobs_active WHERE state IN (3, 4)";
     }
     if (state == JobState::kDead) {
         return "sekali_finished INDEXED BY sekali_finished_dead WHERE state = 7";

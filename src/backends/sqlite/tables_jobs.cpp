@@ -45,7 +45,8 @@ std::optional<JobRow> SqliteTables::job(std::string_view id) {
 }
 
 bool SqliteTables::insert_job(JobRow& row) {
-    if (Query(statements_, Sql::kHasFinished, row.job.id).next()) return false;
+    const bool known_new = !row.job.id.empty() && not_finished_ == row.job.id;
+    if (!known_new && Query(statements_, Sql::kHasFinished, row.job.id).next()) return false;
     row.seq = next_seq();
     Query query(statements_, Sql::kInsertJob);
     bind_frozen(query, row);
@@ -88,13 +89,15 @@ void SqliteTables::finish_job(const JobRow& row) {
     }
     Query(statements_, Sql::kDeleteJob, row.seq).run();
     job_places_.erase(row.seq);
+    not_finished_.clear();
     made_news_ = true;
 }
 
 std::optional<JobRow> SqliteTables::finished_job(std::string_view id) {
     Query query(statements_, Sql::kFinished, id);
-    if (!query.next()) return std::nullopt;
-    return take_job(query);
+    if (query.next()) return take_job(query);
+    not_finished_ = id;
+    return std::nullopt;
 }
 
 void SqliteTables::insert_finished(const JobRow& row) {
@@ -116,6 +119,7 @@ void SqliteTables::insert_finished(const JobRow& row) {
         query.bind_null();
     }
     query.run();
+    not_finished_.clear();
     made_news_ = true;
 }
 

@@ -40,13 +40,17 @@ std::optional<RecordRow> SqliteTables::record(const RecordKey& key) {
 }
 
 void SqliteTables::put_record(const RecordRow& row) {
-    const bool stays = record_place_ && record_place_->state == row.state &&
-                       record_place_->expires_at == expiry_of(row) && record_place_->key == row.id;
-    Query query(statements_, stays ? Sql::kUpdateRecordInPlace : Sql::kPutRecord);
+    const RecordPlace place{row.id, row.state, expiry_of(row)};
+    const bool exists = record_place_ && record_place_->key == row.id;
+    const bool stays = exists && record_place_->state == place.state &&
+                       record_place_->expires_at == place.expires_at;
+    Query query(statements_, stays    ? Sql::kUpdateRecordInPlace
+                             : exists ? Sql::kUpdateRecord
+                                      : Sql::kPutRecord);
     bind_record(query, row);
     query.run();
     if (stays) return;
-    record_place_ = RecordPlace{row.id, row.state, expiry_of(row)};
+    record_place_ = place;
     if (row.state != RecordState::kProcessing) made_news_ = true;
 }
 

@@ -13,10 +13,9 @@
 namespace sekali::sqlite {
 namespace {
 
-/// Those that look at all of something on purpose: what runs now is bounded by the fleet, a list of
-/// workers and the counts of queues are asked for by people.
-const std::set<Sql> kMayScan{Sql::kRunning, Sql::kRunningServed, Sql::kLiveCounts,
-                             Sql::kOldLiveness};
+/// Those that look at all of something on purpose: the counts of queues are asked for by people,
+/// and liveness rows are as many as processes.
+const std::set<Sql> kMayScan{Sql::kLiveCounts, Sql::kOldLiveness};
 
 std::vector<std::string> plan_of(Connection& connection, Sql which) {
     const std::string sql = "EXPLAIN QUERY PLAN " + std::string(text_of(which));
@@ -84,8 +83,7 @@ TEST_F(SqlitePlansTest, SearchWithStatisticsThatMislead) {
 }
 
 TEST_F(SqlitePlansTest, LinesAndClaimsAreReadInIndexOrder) {
-    for (const Sql which : {Sql::kReadyPlaces, Sql::kFirstForLock, Sql::kFirstForKey,
-                            Sql::kNextRunAt, Sql::kNextLockLine, Sql::kNextKeyLine,
+    for (const Sql which : {Sql::kReadyPlaces, Sql::kFirstInLine, Sql::kNextRunAt, Sql::kNextLine,
                             Sql::kPrunableRecords, Sql::kStaleRecords, Sql::kPromoteDue}) {
         for (const std::string& line : plan_of(*connection_, which)) {
             EXPECT_EQ(line.find("TEMP B-TREE"), std::string::npos)
