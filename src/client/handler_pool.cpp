@@ -5,6 +5,7 @@
 #include <deque>
 #include <iterator>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -23,25 +24,55 @@ void abandon(std::vector<std::thread> threads) {
 }  // namespace
 
 /// Outlives the pool for as long as a thread of it is stuck in a handler.
-struct HandlerPool::Shared {
+struct HandlerPool::Shared : std::enable_shared_from_this<HandlerPool::Shared> {
     explicit Shared(std::size_t thread_limit) : limit(thread_limit) {}
 
+    /// A thread comes as the one that looks for a task, and so it was woken or made.
     void work() {
         std::unique_lock guard(mutex);
         while (true) {
+            searching = false;
+            while (!tasks.empty()) {
+                auto task = std::move(tasks.front());
+                tasks.pop_front();
+                call_another();
+                guard.unlock();
+                task();
+                task = nullptr;
+                guard.lock();
+            }
+            if (closed) break;
             ++idle;
-            changed.wait(guard, [this] { return !tasks.empty() || closed; });
+            changed.wait(guard, [this] { return called || closed; });
             --idle;
-            if (tasks.empty()) break;
-            auto task = std::move(tasks.front());
-            tasks.pop_front();
-            guard.unlock();
-            task();
-            task = nullptr;
-            guard.lock();
+            called = false;
         }
         --working;
         ended.notify_all();
+    }
+
+    /// One thread at a time is called to look for a task, and calls the next when it has one: where
+    /// handlers are short, the threads that are awake do them all.
+    void call_another() {
+        if (tasks.empty() || searching || closed) return;
+        if (idle > 0) {
+            searching = called = true;
+            changed.notify_one();
+        } else if (working < limit) {
+            add_thread();
+        }
+    }
+
+    void add_thread() {
+        searching = true;
+        ++working;
+        try {
+            threads.emplace_back([shared = shared_from_this()] { shared->work(); });
+        } catch (const std::system_error&) {
+            searching = false;
+            // Without another thread the others do what there is.
+            if (--working == 0) throw;
+        }
     }
 
     const std::size_t limit;
@@ -52,6 +83,8 @@ struct HandlerPool::Shared {
     std::vector<std::thread> threads;
     std::size_t working = 0;  ///< Threads that have not come to their end.
     std::size_t idle = 0;
+    bool searching = false;  ///< A thread was called or made and has not looked yet.
+    bool called = false;     ///< An idle thread is to wake up.
     bool closed = false;
 };
 
@@ -62,16 +95,10 @@ HandlerPool::~HandlerPool() {
 }
 
 void HandlerPool::run(std::function<void()> task) {
-    {
-        const std::lock_guard guard(shared_->mutex);
-        if (shared_->closed) return;
-        shared_->tasks.push_back(std::move(task));
-        if (shared_->tasks.size() > shared_->idle && shared_->working < shared_->limit) {
-            ++shared_->working;
-            shared_->threads.emplace_back([shared = shared_] { shared->work(); });
-        }
-    }
-    shared_->changed.notify_one();
+    const std::lock_guard guard(shared_->mutex);
+    if (shared_->closed) return;
+    shared_->tasks.push_back(std::move(task));
+    shared_->call_another();
 }
 
 bool HandlerPool::close(std::chrono::milliseconds patience) {

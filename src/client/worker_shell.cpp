@@ -146,8 +146,7 @@ action::Exit WorkerShell::run() {
             timer_.reset();
             events.emplace_back(event::Tick{});
         }
-        for (Event& next : events)
-            perform(machine_.on(std::move(next), now));
+        perform(machine_.on(std::move(events), now));
         submit_gathered();
         update_idle();
     }

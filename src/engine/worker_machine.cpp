@@ -43,7 +43,12 @@ WorkerMachine::WorkerMachine(WorkerMachine&&) noexcept = default;
 WorkerMachine& WorkerMachine::operator=(WorkerMachine&&) noexcept = default;
 
 std::vector<Action> WorkerMachine::on(Event event, LocalTime now) {
-    return core_->on(std::move(event), now);
+    std::vector<Event> events;
+    events.push_back(std::move(event));
+    return core_->on(std::move(events), now);
+}
+std::vector<Action> WorkerMachine::on(std::vector<Event> events, LocalTime now) {
+    return core_->on(std::move(events), now);
 }
 WorkerStatus WorkerMachine::status() const {
     return core_->status();
@@ -52,12 +57,13 @@ WorkerStatus WorkerMachine::status() const {
 WorkerMachine::Core::Core(WorkerConfig config, Random& random)
     : config_(std::move(config)), random_(random), trust_(config_.lease), run_time_(kTypicalRun) {}
 
-std::vector<Action> WorkerMachine::Core::on(Event event, LocalTime now) {
+std::vector<Action> WorkerMachine::Core::on(std::vector<Event> events, LocalTime now) {
     actions_.clear();
     if (exited_) return {};
     now_ = std::max(now_, now);
     trust_.seen(now_);
-    std::visit([this](auto& happened) { handle(happened); }, event);
+    for (Event& event : events)
+        std::visit([this](auto& happened) { handle(happened); }, event);
     if (started_) advance();
     return std::exchange(actions_, {});
 }

@@ -244,6 +244,8 @@ class WorkerMachine {
 
     /// Never throws on what a port answers. After `Exit` every event is ignored.
     [[nodiscard]] std::vector<Action> on(Event event, LocalTime now);
+    /// As above for several events of one moment; what is due then is done once, behind the last.
+    [[nodiscard]] std::vector<Action> on(std::vector<Event> events, LocalTime now);
     [[nodiscard]] WorkerStatus status() const;
 
  private:

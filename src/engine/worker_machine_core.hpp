@@ -18,7 +18,7 @@ namespace sekali::engine {
 class WorkerMachine::Core {
  public:
     Core(WorkerConfig config, Random& random);
-    std::vector<Action> on(Event event, LocalTime now);
+    std::vector<Action> on(std::vector<Event> events, LocalTime now);
     [[nodiscard]] WorkerStatus status() const;
 
  private:
