@@ -70,27 +70,10 @@ std::vector<Action> WorkerMachine::Core::on(std::vector<Event> events, LocalTime
 
 WorkerStatus WorkerMachine::Core::status() const {
     WorkerStatus status;
-    for (const auto& [id, run] : runs_) {
-        switch (run.stage) {
-            case Stage::kWaiting:
-            case Stage::kLocking:
-            case Stage::kBeginning:
-                ++status.claimed;
-                break;
-            case Stage::kProbing:
-            case Stage::kRunning:
-            case Stage::kLingering:
-                ++status.running;
-                break;
-            case Stage::kStuck:
-                ++status.stuck;
-                break;
-            case Stage::kAnswering:
-            case Stage::kSettling:
-                ++status.settling;
-                break;
-        }
-    }
+    status.claimed = staged(Stage::kWaiting) + staged(Stage::kLocking) + staged(Stage::kBeginning);
+    status.running = staged(Stage::kProbing) + staged(Stage::kRunning) + staged(Stage::kLingering);
+    status.stuck = staged(Stage::kStuck);
+    status.settling = staged(Stage::kAnswering) + staged(Stage::kSettling);
     status.store_answers = trust_.answers();
     status.stopping = stopping_;
     return status;
@@ -180,11 +163,8 @@ void WorkerMachine::Core::handle(event::LockAnswered& answered) {
 
 void WorkerMachine::Core::advance() {
     advance_stop();
-    for (auto next = runs_.begin(); next != runs_.end();) {
-        Run& run = (next++)->second;  // its turn may end and erase it
-        if (run.request.retry_at && *run.request.retry_at <= now_) resend(run);
-        if (advance_limits(run)) advance_leases(run);
-    }
+    // What an event has made due is found by the timer that it sets.
+    if (stopping_ || !timer_ || *timer_ <= now_) advance_runs();
     if (recycle_ && !stopping_) begin_stop(config_.grace);
     advance_errands();
     take_turns();
@@ -193,6 +173,14 @@ void WorkerMachine::Core::advance() {
     if (recover_at_ <= now_ && !recover_in_flight_ && !stopping_) recover();
     advance_exit();
     if (!exited_) set_timer();
+}
+
+void WorkerMachine::Core::advance_runs() {
+    for (auto next = runs_.begin(); next != runs_.end();) {
+        Run& run = (next++)->second;  // its turn may end and erase it
+        if (run.request.retry_at && *run.request.retry_at <= now_) resend(run);
+        if (advance_limits(run)) advance_leases(run);
+    }
 }
 
 void WorkerMachine::Core::set_timer() {
@@ -215,6 +203,12 @@ void WorkerMachine::Core::set_timer() {
     if (timer_ == wake && *timer_ > now_) return;
     timer_ = wake;
     act(action::SetTimer{wake});
+}
+
+void WorkerMachine::Core::enter(Run& run, Stage stage) {
+    --staged(run.stage);
+    ++staged(stage);
+    run.stage = stage;
 }
 
 std::optional<WorkerMachine::Core::Waiter> WorkerMachine::Core::take(Tag tag) {

@@ -18,7 +18,7 @@ void WorkerMachine::Core::take_up(Run& run) {
         send_begin(run);
         return;
     }
-    run.stage = Stage::kLocking;
+    enter(run, Stage::kLocking);
     run.locks.push_back({.name = run.ref.lock_key,
                          .token = run.lock_token,
                          .lease = Lease(run.setup->policy.lock_ttl, now_)});
@@ -64,7 +64,7 @@ void WorkerMachine::Core::lock_failed(Run& run) {
 
 void WorkerMachine::Core::send_begin(Run& run) {
     if (run.stage != Stage::kBeginning) {
-        run.stage = Stage::kBeginning;
+        enter(run, Stage::kBeginning);
         run.request = {};
     }
     Begin command;
@@ -149,7 +149,7 @@ void WorkerMachine::Core::refused(Run& run, BeginReply reply) {
 }
 
 void WorkerMachine::Core::start_handler(Run& run) {
-    run.stage = Stage::kRunning;
+    enter(run, Stage::kRunning);
     run.request = {};
     run.alive = run.handled = true;
     run.handler_at = now_;
@@ -164,7 +164,7 @@ void WorkerMachine::Core::start_handler(Run& run) {
 }
 
 void WorkerMachine::Core::ask_probe(Run& run) {
-    run.stage = Stage::kProbing;
+    enter(run, Stage::kProbing);
     run.request = {};
     run.alive = true;
     run.handler_at = now_;
@@ -196,7 +196,7 @@ void WorkerMachine::Core::handle(event::ProbeEnded& ended) {
     answer.result = std::move(ended.result);
     answer.resolves_job = answer.policy.whole_answer;
     run->answer = std::move(answer);
-    run->stage = Stage::kAnswering;
+    enter(*run, Stage::kAnswering);
     run->request = {};
     send_answer(*run);
 }

@@ -20,9 +20,7 @@ void WorkerMachine::Core::something_ready() {
 }
 
 std::size_t WorkerMachine::Core::active() const {
-    return static_cast<std::size_t>(
-        std::count_if(runs_.begin(), runs_.end(),
-                      [](const auto& entry) { return entry.second.stage != Stage::kWaiting; }));
+    return runs_.size() - staged(Stage::kWaiting);
 }
 
 std::size_t WorkerMachine::Core::credit() const {
@@ -104,6 +102,7 @@ void WorkerMachine::Core::take_delivery(const Delivery& delivery, LocalTime aske
         if (run.setup->policy.record == RecordMode::kNone) run.ref.record.key.clear();
     }
     Run& kept = runs_.emplace(run.id, std::move(run)).first->second;
+    ++staged(kept.stage);
     if (kept.setup == nullptr) {
         give_back(kept, kUnservedKind);
     } else if (stopping_) {
@@ -112,6 +111,7 @@ void WorkerMachine::Core::take_delivery(const Delivery& delivery, LocalTime aske
 }
 
 const WorkerMachine::Core::Run* WorkerMachine::Core::waiting_suspect() const {
+    if (staged(Stage::kWaiting) == 0) return nullptr;
     for (const auto& [id, run] : runs_) {
         if (run.stage == Stage::kWaiting && run.row.suspect) return &run;
     }
@@ -119,7 +119,7 @@ const WorkerMachine::Core::Run* WorkerMachine::Core::waiting_suspect() const {
 }
 
 void WorkerMachine::Core::take_turns() {
-    if (stopping_) return;
+    if (stopping_ || staged(Stage::kWaiting) == 0) return;
     const Run* suspect = waiting_suspect();
     if (solo_ != 0 || suspect != nullptr) {
         take_turns_alone(suspect);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -32,6 +33,7 @@ class WorkerMachine::Core {
         kStuck,     ///< Its handler outlived the grace; the leases are kept until the exit is near.
         kSettling,  ///< Tells the store how it ended, until the store has answered.
         kLingering,  ///< Committed; its handler has not returned yet.
+        kCount_,
     };
 
     /// The one command of a run that its next stage waits for.
@@ -131,6 +133,7 @@ class WorkerMachine::Core {
     void handle(event::StopRequested&);
     void handle(event::StopNow&);
     void advance();
+    void advance_runs();
     void set_timer();
     std::optional<Waiter> take(Tag tag);
     template <typename T>
@@ -143,6 +146,13 @@ class WorkerMachine::Core {
     void retry_later(Request& request);
     [[nodiscard]] Millis backoff(std::uint32_t failures);
     Run* find(RunId id);
+    void enter(Run& run, Stage stage);
+    [[nodiscard]] std::size_t& staged(Stage stage) {
+        return staged_.at(static_cast<std::size_t>(stage));
+    }
+    [[nodiscard]] std::size_t staged(Stage stage) const {
+        return staged_.at(static_cast<std::size_t>(stage));
+    }
     void act(Action action) { actions_.push_back(std::move(action)); }
     [[nodiscard]] bool joint() const { return config_.queue.joint; }
 
@@ -230,6 +240,8 @@ class WorkerMachine::Core {
     std::uint64_t last_id_ = 0;
     std::map<Tag, Waiter> waiters_;
     std::map<RunId, Run> runs_;
+    /// How many runs each stage has: events are many, and so may the runs be.
+    std::array<std::size_t, static_cast<std::size_t>(Stage::kCount_)> staged_{};
     std::map<std::uint64_t, Errand> errands_;
     StoreTrust trust_;
     bool started_ = false;

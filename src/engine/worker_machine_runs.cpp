@@ -64,7 +64,7 @@ bool WorkerMachine::Core::stuck(Run& run) {
         act(action::Recycle{run.id, run.ref, std::string(still_running(*run.stop))});
     }
     if (run.stage != Stage::kLingering) {
-        run.stage = Stage::kStuck;
+        enter(run, Stage::kStuck);
         return true;
     }
     close(run);  // its end is durable; only its thread is left
@@ -171,7 +171,7 @@ Settle WorkerMachine::Core::make_settle(const Run& run, Outcome outcome) {
 void WorkerMachine::Core::settle(Run& run, Outcome outcome) {
     run.outcome = outcome;
     run.settle = make_settle(run, std::move(outcome));
-    run.stage = Stage::kSettling;
+    enter(run, Stage::kSettling);
     run.request = {};
     send_settle(run);
 }
@@ -197,7 +197,7 @@ void WorkerMachine::Core::commit_answered(Run& run, const Settled& settled) {
     }
     run.outcome = std::move(run.settle->outcome);
     run.settled = settled;
-    run.stage = Stage::kLingering;
+    enter(run, Stage::kLingering);
     run.leases_over = true;
     tell_outside(run);
     if (!run.alive) close(run);
@@ -287,6 +287,7 @@ void WorkerMachine::Core::close(Run& run) {
     if (closed.settled || closed.refused) something_ready();
     if (solo_ == run.id) solo_ = 0;
     act(std::move(closed));
+    --staged(run.stage);
     runs_.erase(run.id);
 }
 
