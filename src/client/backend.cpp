@@ -55,15 +55,19 @@ Result<std::shared_ptr<Backend>> open_sqlite(const std::string& url) {
 }  // namespace
 
 Result<void> Backend::run(std::function<void(engine::Tables&)> work) {
+    return start(std::move(work)).get();
+}
+
+std::future<Result<void>> Backend::start(std::function<void(engine::Tables&)> work) {
     // Shared, because the answering thread may still be in it when the waiting one is gone.
-    auto durable = std::make_shared<std::promise<Result<void>>>();
+    const auto durable = std::make_shared<std::promise<Result<void>>>();
     auto answer = durable->get_future();
     std::vector<engine::Task> tasks;
     tasks.push_back({.work = std::move(work), .done = [durable](Result<void> result) {
                          durable->set_value(std::move(result));
                      }});
     executor_->submit(std::move(tasks));
-    return answer.get();
+    return answer;
 }
 
 std::string default_url() {

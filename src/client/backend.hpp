@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <future>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -37,6 +38,9 @@ class Backend {
     /// Runs one piece of work in a transaction and waits until it is durable. Not to be called from
     /// the executor's own thread.
     [[nodiscard]] Result<void> run(std::function<void(engine::Tables&)> work);
+    /// As above, without the waiting: the answer comes when it is durable. What `work` uses must
+    /// outlive that.
+    [[nodiscard]] std::future<Result<void>> start(std::function<void(engine::Tables&)> work);
     /// To be called before the worker's first claim.
     [[nodiscard]] Result<Liveness> hold_liveness(std::string_view worker) const {
         return hold_liveness_(worker);

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <deque>
 #include <exception>
+#include <future>
 #include <optional>
 #include <utility>
 
@@ -26,6 +28,8 @@ using engine::EnqueueReply;
 /// How many jobs of `enqueue_many` share one task, so that a large call does not hold the store for
 /// long at a time.
 constexpr std::size_t kItemsPerTask = 500;
+/// How many such tasks wait for the store while the next one is made ready.
+constexpr std::size_t kPartsAhead = 3;
 
 Error conflict(std::string message, std::string hint) {
     Error error;
@@ -117,6 +121,47 @@ Result<void> answer_of(const AdminReply& reply, std::string_view id) {
         "");
 }
 
+/// Some jobs of `enqueue_many`, on their way into the store. Waits for its answer before it goes.
+class EnqueuePart {
+ public:
+    EnqueuePart() = default;
+    EnqueuePart(const EnqueuePart&) = delete;
+    EnqueuePart& operator=(const EnqueuePart&) = delete;
+    ~EnqueuePart() {
+        if (stored_.valid()) stored_.wait();
+    }
+
+    void add(Result<engine::EnqueueRequest> request) { slots_.push_back({std::move(request), {}}); }
+    void start(client::Backend& backend) {
+        stored_ = backend.start([this](engine::Tables& tables) {
+            for (Slot& slot : slots_) {
+                if (slot.request.ok()) slot.reply = engine::enqueue(tables, *slot.request);
+            }
+        });
+    }
+    /// Blocks until the jobs are durable.
+    void answer_into(std::vector<Result<Enqueued>>& answers) {
+        const Result<void> stored = stored_.get();
+        for (const Slot& slot : slots_) {
+            if (!slot.request.ok()) {
+                answers.emplace_back(slot.request.error());
+            } else if (!stored.ok()) {
+                answers.emplace_back(stored.error());
+            } else {
+                answers.push_back(answer_of(slot.reply, slot.request->job));
+            }
+        }
+    }
+
+ private:
+    struct Slot {
+        Result<engine::EnqueueRequest> request;
+        EnqueueReply reply;
+    };
+    std::vector<Slot> slots_;
+    std::future<Result<void>> stored_;
+};
+
 /// Does something to a job of the client's own namespace.
 Result<void> administer(
     internal::ClientCore& core, std::string_view id,
@@ -185,39 +230,30 @@ std::vector<Result<Enqueued>> Client::enqueue_many(std::span<const RawJob> jobs,
 
 std::vector<Result<Enqueued>> Client::enqueue_items(std::vector<Item> items,
                                                     const EnqueueOptions& of_call) {
-    struct Slot {
-        Result<engine::EnqueueRequest> request;
-        EnqueueReply reply{};
-    };
-    std::vector<Slot> slots;
-    slots.reserve(items.size());
-    for (Item& item : items) {
-        slots.push_back(
-            {item.payload.ok()
-                 ? client::prepare_enqueue(core_->scope(), item.kind, *std::move(item.payload),
-                                           client::merged(of_call, item.options))
-                 : Result<engine::EnqueueRequest>(item.payload.error())});
-    }
     std::vector<Result<Enqueued>> answers;
-    answers.reserve(slots.size());
-    for (std::size_t begin = 0; begin < slots.size(); begin += kItemsPerTask) {
-        const std::span part =
-            std::span(slots).subspan(begin, std::min(kItemsPerTask, slots.size() - begin));
-        const auto stored = core_->backend().run([part](engine::Tables& tables) {
-            for (Slot& slot : part) {
-                if (slot.request.ok()) slot.reply = engine::enqueue(tables, *slot.request);
+    answers.reserve(items.size());
+    std::deque<EnqueuePart> parts;
+    const auto finish_first = [&] {
+        parts.front().answer_into(answers);
+        parts.pop_front();
+    };
+    for (std::size_t begin = 0; begin < items.size(); begin += kItemsPerTask) {
+        if (parts.size() == kPartsAhead) finish_first();
+        EnqueuePart& part = parts.emplace_back();
+        const std::size_t end = std::min(begin + kItemsPerTask, items.size());
+        for (std::size_t i = begin; i < end; ++i) {
+            Item& item = items[i];
+            if (!item.payload.ok()) {
+                part.add(item.payload.error());
+                continue;
             }
-        });
-        for (const Slot& slot : part) {
-            if (!slot.request.ok()) {
-                answers.emplace_back(slot.request.error());
-            } else if (!stored.ok()) {
-                answers.emplace_back(stored.error());
-            } else {
-                answers.push_back(answer_of(slot.reply, slot.request->job));
-            }
+            part.add(client::prepare_enqueue(core_->scope(), item.kind, *std::move(item.payload),
+                                             client::merged(of_call, item.options)));
         }
+        part.start(core_->backend());
     }
+    while (!parts.empty())
+        finish_first();
     return answers;
 }
 
