@@ -13,8 +13,12 @@ namespace {
 
 using engine::Task;
 
-/// Work in one transaction, after which it commits: others wait for their turn meanwhile.
-constexpr std::chrono::milliseconds kWorkAtOnce{5};
+/// Work in one transaction, after which it commits: others wait for their turn meanwhile. On a slow
+/// disk it is more, so that no more than about a quarter of the time goes to the disk.
+constexpr std::chrono::milliseconds kLeastWorkAtOnce{5};
+constexpr std::chrono::milliseconds kMostWorkAtOnce{25};
+constexpr int kWorkForCommit = 3;
+constexpr int kCommitWeight = 4;  ///< Of what was known before a commit, to 1 of that.
 /// Tasks that may fail in one group before all that is left of it runs one by one.
 constexpr std::size_t kSetAside = 8;
 
@@ -71,7 +75,8 @@ GroupCommit::Attempt GroupCommit::attempt(std::span<const Task> tasks,
                                           std::span<const std::size_t> chosen) {
     Attempt tried{Attempt::End::kNoTransaction, 0, begin()};
     if (tried.error) return tried;
-    const auto until = base::steady_now() + kWorkAtOnce;
+    const auto until = base::steady_now() + std::clamp<Duration>(kWorkForCommit * commit_time_,
+                                                                 kLeastWorkAtOnce, kMostWorkAtOnce);
     for (const std::size_t i : chosen) {
         ++tried.ran;
         tried.error = work(tasks[i]);
@@ -113,7 +118,10 @@ std::optional<Error> GroupCommit::work(const Task& task) {
 }
 
 std::optional<Error> GroupCommit::commit() {
+    const auto begun = base::steady_now();
     auto error = failure_of([&] { Query(tables_.statements(), Sql::kCommit).run(); });
+    const Duration took = base::steady_now() - begun;
+    commit_time_ = (kCommitWeight * commit_time_ + took) / (kCommitWeight + 1);
     // Where the disk failed, the end of the log may have reached it all the same.
     if (error && error->backend_code.starts_with("SQLITE_IOERR")) error->applied = Applied::kMaybe;
     return error;

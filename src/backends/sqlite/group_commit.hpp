@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <optional>
 #include <span>
@@ -25,6 +26,7 @@ class GroupCommit {
     [[nodiscard]] bool made_news() const { return made_news_; }
 
  private:
+    using Duration = std::chrono::steady_clock::duration;
     struct Attempt {
         enum class End { kCommitted, kNoTransaction, kTaskFailed, kCommitFailed } end;
         std::size_t ran = 0;  ///< Tasks that were run; the last one of them failed.
@@ -41,6 +43,7 @@ class GroupCommit {
     Connection& connection_;
     StoreTimer& timer_;
     bool made_news_ = false;
+    Duration commit_time_{};  ///< Smoothed.
 };
 
 }  // namespace sekali::sqlite
