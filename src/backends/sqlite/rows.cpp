@@ -29,12 +29,12 @@ void bind_frozen(Query& query, const JobRow& row) {
 
 void bind_placed(Query& query, const JobRow& row) {
     query.bind(row.state).bind(row.waiting_for).bind(row.waiting_name).bind(row.run_at);
-    query.bind(row.slot_held);
+    query.bind(row.slot_held).bind(row.deliveries).bind(row.owner);
 }
 
 void bind_moving(Query& query, const JobRow& row) {
-    query.bind(row.attempts).bind(row.crashes).bind(row.interruptions).bind(row.deliveries);
-    query.bind(row.lost_claims).bind(row.owner).bind(row.lease_until).bind(row.begun);
+    query.bind(row.attempts).bind(row.crashes).bind(row.interruptions);
+    query.bind(row.lost_claims).bind(row.lease_until).bind(row.begun);
     query.bind(row.suspect).bind(row.cancel_requested).bind(row.requested_by).bind(row.epoch);
     query.bind(row.result).bind(row.error).bind(row.reason);
 }
@@ -68,12 +68,12 @@ JobRow take_job(Query& query) {
     query.take_into(row.waiting_name);
     query.take_into(row.run_at);
     query.take_into(row.slot_held);
+    query.take_into(row.deliveries);
+    query.take_into(row.owner);
     query.take_into(row.attempts);
     query.take_into(row.crashes);
     query.take_into(row.interruptions);
-    query.take_into(row.deliveries);
     query.take_into(row.lost_claims);
-    query.take_into(row.owner);
     query.take_into(row.lease_until);
     query.take_into(row.begun);
     query.take_into(row.suspect);

@@ -8,9 +8,9 @@ namespace sekali::sqlite {
 
 /// Columns `seq` to `enqueued_at`.
 void bind_frozen(Query& query, const engine::JobRow& row);
-/// Columns `state` to `slot_held`, on which the indexes of live jobs depend.
+/// The changing columns on which the indexes of live jobs depend.
 void bind_placed(Query& query, const engine::JobRow& row);
-/// Columns `attempts` to `reason`.
+/// The other changing columns.
 void bind_moving(Query& query, const engine::JobRow& row);
 [[nodiscard]] engine::JobRow take_job(Query& query);
 

@@ -6,8 +6,8 @@ namespace sekali::sqlite {
 namespace {
 
 // The states are stored as the numbers of `engine::JobState` and `engine::RecordState`; a test
-// holds both together. Columns from `state` to `slot_held` are those that an index of jobs depends
-// on.
+// holds both together. An update that sets no column that an index depends on leaves the indexes
+// alone; `JOB_PLACED` in sql.cpp lists those of the live jobs.
 constexpr std::string_view kVersion1 = R"sql(
 CREATE TABLE sekali_meta(
   name  TEXT NOT NULL PRIMARY KEY,

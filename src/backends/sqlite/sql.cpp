@@ -8,10 +8,11 @@
     "id, ns, kind, queue, priority, key, lock_key, unique_key, unique_until, retry_base, " \
     "retry_factor, retry_cap, retry_jitter, max_attempts, max_age, fingerprint, "          \
     "fingerprint_rule, named_end, enqueued_at"
-#define JOB_PLACED "state, waiting_for, waiting_name, run_at, slot_held"
-#define JOB_MOVING                                                                           \
-    "attempts, crashes, interruptions, deliveries, lost_claims, owner, lease_until, begun, " \
-    "suspect, cancel_requested, requested_by, epoch, result, error, reason"
+// Those of the changing ones that an index of jobs depends on, and the others.
+#define JOB_PLACED "state, waiting_for, waiting_name, run_at, slot_held, deliveries, owner"
+#define JOB_MOVING                                                                 \
+    "attempts, crashes, interruptions, lost_claims, lease_until, begun, suspect, " \
+    "cancel_requested, requested_by, epoch, result, error, reason"
 #define JOB_COLUMNS "seq, " JOB_FROZEN ", " JOB_PLACED ", " JOB_MOVING
 #define FROZEN_VALUES \
     "?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20"
@@ -80,8 +81,7 @@ constexpr std::array kStatements{
     Statement{Sql::kUpdateJob, "UPDATE sekali_jobs SET (" JOB_PLACED ", " JOB_MOVING ") = "
         "(" CHANGING_VALUES ") WHERE seq = ?1"},
     Statement{Sql::kUpdateJobInPlace, "UPDATE sekali_jobs SET (" JOB_MOVING ") = "
-        "(?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36, ?37, ?38, ?39, ?40) WHERE seq = "
-        "?1"},
+        "(?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36, ?37, ?38, ?39, ?40) WHERE seq = ?1"},
     Statement{Sql::kFinishJob, "INSERT INTO sekali_finished(" JOB_COLUMNS ", finished_at, payload) "
         "SELECT seq, " JOB_FROZEN ", " CHANGING_VALUES ", ?41, iif(?42, payload, NULL) "
         "FROM sekali_jobs WHERE seq = ?1"},

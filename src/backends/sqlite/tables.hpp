@@ -122,6 +122,8 @@ class SqliteTables final : public engine::Tables {
         bool named;
         bool slot_held;
         engine::StoreTime run_at;
+        std::uint64_t deliveries;
+        std::string owner;
         bool operator==(const JobPlace&) const = default;
     };
     struct RecordPlace {

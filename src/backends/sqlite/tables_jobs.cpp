@@ -21,7 +21,8 @@ bool keeps_payload(JobState state) {
 }  // namespace
 
 SqliteTables::JobPlace SqliteTables::place_of(const JobRow& row) {
-    return {row.state, row.waiting_for, !row.waiting_name.empty(), row.slot_held, row.run_at};
+    return {row.state,      row.waiting_for, !row.waiting_name.empty(), row.slot_held, row.run_at,
+            row.deliveries, row.owner};
 }
 
 std::optional<JobRow> SqliteTables::one_job(Query& query) {
@@ -65,7 +66,7 @@ void SqliteTables::update_job(const JobRow& row) {
     const bool stays = known != job_places_.end() && known->second == place && !place.named;
     Query query(statements_, stays ? Sql::kUpdateJobInPlace : Sql::kUpdateJob, row.seq);
     if (stays) {
-        query.skip(24);
+        query.skip(26);
     } else {
         query.skip(19);
         bind_placed(query, row);
@@ -82,7 +83,7 @@ void SqliteTables::finish_job(const JobRow& row) {
         Query query(statements_, Sql::kFinishJob, row.seq);
         query.skip(19);
         query.bind(row.state).bind(row.waiting_for).bind(row.waiting_name).bind(row.run_at);
-        query.bind(false);
+        query.bind(false).bind(row.deliveries).bind(row.owner);
         bind_moving(query, row);
         query.bind(row.finished_at).bind(keeps_payload(row.state));
         if (query.run() == 0) throw_no_row("live", row.job.id);
