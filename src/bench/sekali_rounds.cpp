@@ -94,7 +94,7 @@ class Countdown {
 void wait_for_last_commit(Connection& reader, Countdown& countdown) {
     while (!countdown.ended() &&
            reader.query_integer("SELECT EXISTS(SELECT 1 FROM sekali_jobs INDEXED BY "
-                                "sekali_jobs_running WHERE state = 3)") != 0) {
+                                "sekali_jobs_active WHERE state IN (3, 4) AND state = 3)") != 0) {
         std::this_thread::sleep_for(kBetweenLooks);
     }
 }

@@ -107,6 +107,8 @@ void WorkerMachine::Core::take_delivery(const Delivery& delivery, LocalTime aske
         give_back(kept, kUnservedKind);
     } else if (stopping_) {
         give_back(kept, std::nullopt);
+    } else {
+        advance_leases(kept);  // the answer may have come when the claim's lease was over already
     }
 }
 
