@@ -13,7 +13,7 @@ namespace sekali::base {
 Result<void> check_json(std::string_view text, std::size_t max_bytes, std::size_t max_depth) {
     if (text.size() > max_bytes) {
         return usage_error(
-            fmt::format("the JSON text has {} bytes; the limit is {}", text.size(), max_bytes));
+            fmt::format("{} bytes of JSON (allowed: up to {})", text.size(), max_bytes));
     }
     if (text.starts_with("\xEF\xBB\xBF")) {
         return usage_error("not valid JSON at byte 0: it begins with a byte order mark",

@@ -15,6 +15,7 @@ namespace sekali::base {
 namespace {
 
 constexpr const char* kRepeatedField = "the object has this field twice";
+constexpr const char* kTooDeep = "nested too deeply";
 
 /// What stands between the quotes of the string that begins at `quote`.
 std::string_view string_content(std::string_view text, std::size_t quote) {
@@ -246,6 +247,7 @@ bool JsonScanner::end() {
 Error JsonScanner::error() const {
     std::string what = what_;
     if (what_ == kRepeatedField) what += ": " + quoted(string_content(text_, at_));
+    if (what_ == kTooDeep) what += fmt::format(" (allowed: {} levels)", max_depth_);
     return usage_error(fmt::format("not valid JSON at byte {}: {}", at_, what));
 }
 
@@ -256,7 +258,7 @@ bool JsonScanner::fail(const char* what, std::size_t at) {
 }
 
 bool JsonScanner::enter() {
-    if (depth_ == max_depth_) return fail("nested too deeply");
+    if (depth_ == max_depth_) return fail(kTooDeep);
     ++depth_;
     ++pos_;
     return true;

@@ -64,8 +64,8 @@ std::string replace_unstorable(std::string_view bytes, std::size_t enough) {
 
 Result<void> check_key(std::string_view field, std::string_view value) {
     const auto refuse = [&](std::string_view what) {
-        return usage_error(fmt::format("{} has {} bytes (allowed: 1 to {}): {}", field,
-                                       value.size(), kMaxKeyBytes, what));
+        return usage_error(fmt::format("{} {} has {} bytes (allowed: 1 to {}): {}", field,
+                                       quoted(value), value.size(), kMaxKeyBytes, what));
     };
     if (value.empty()) return refuse("it is empty");
     if (value.size() > kMaxKeyBytes) return refuse("it is too long, and keys are never cut");
@@ -96,9 +96,15 @@ Result<void> check_name(std::string_view field, std::string_view value) {
     if (bad != value.end()) {
         return refuse(fmt::format("byte {} is not one of A-Z a-z 0-9 . _ -", bad - value.begin()));
     }
-    // AMQP 0-9-1 reserves this prefix; refused everywhere, so that no transport differs.
-    if (value.starts_with("amq.")) return refuse("the prefix amq. is reserved by AMQP brokers");
     return {};
+}
+
+Result<void> check_queue(std::string_view field, std::string_view value) {
+    if (!value.starts_with("amq.")) return check_name(field, value);
+    return usage_error(fmt::format("{} {} has {} bytes and begins with amq., which AMQP brokers "
+                                   "keep for themselves",
+                                   field, quoted(value), value.size()),
+                       "kinds and namespaces may begin with it");
 }
 
 Result<std::uint64_t> parse_count(std::string_view field, std::string_view text, std::uint64_t min,

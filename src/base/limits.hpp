@@ -21,9 +21,12 @@ inline constexpr std::size_t kMaxErrorBytes = 8 * 1024;
 /// error.
 [[nodiscard]] Result<void> check_key(std::string_view field, std::string_view value);
 
-/// Refuses what cannot be a kind, queue or namespace: `[A-Za-z0-9][A-Za-z0-9._-]{0,63}`, and not
-/// the prefix `amq.`, which brokers keep for themselves.
+/// Refuses what cannot be a kind, queue or namespace: `[A-Za-z0-9][A-Za-z0-9._-]{0,63}`.
 [[nodiscard]] Result<void> check_name(std::string_view field, std::string_view value);
+
+/// `check_name` for a queue that jobs are to go through. It may not begin with `amq.`: AMQP 0-9-1
+/// reserves that, and no transport shall differ.
+[[nodiscard]] Result<void> check_queue(std::string_view field, std::string_view value);
 
 /// A whole decimal number from `min` to `max`; signs, blanks and decimals are refused.
 [[nodiscard]] Result<std::uint64_t> parse_count(std::string_view field, std::string_view text,

@@ -1,28 +1,25 @@
 #include <fmt/format.h>
 
 #include "base/errors.hpp"
-#include "base/json_writer.hpp"
 #include "base/limits.hpp"
 #include "cli/command_table.hpp"
-#include "cli/connect.hpp"
 #include "cli/job_actions.hpp"
-#include "cli/people.hpp"
 #include "cli/shared_options.hpp"
-#include "observe/job_view.hpp"
 
 namespace sekali::cli {
 namespace {
 
 using enum ValueKind;
 
-constexpr PositionalSpec kOneJob[] = {{.name = "ID", .help = "the held job's id"}};
+constexpr PositionalSpec kJobs[] = {
+    {.name = "ID", .help = "job ids, instead of filters", .required = false, .repeated = true}};
 constexpr auto kListOptions = join_options(kFilterOptions, kPageOptions);
 constexpr std::array<OptionSpec, 3> kAnswers{{
     {.name = "succeeded", .value = "RESULT", .help = "it happened, and this is its result"},
     {.name = "rerun", .help = "it did not happen, or may happen again: run it", .kind = kFlag},
     {.name = "dead", .help = "it must not run again", .kind = kFlag},
 }};
-constexpr auto kResolveOptions = join_options(kAnswers, kWhoOptions);
+constexpr auto kResolveOptions = join_options(kAnswers, kFilterOptions, kBulkOptions, kWhoOptions);
 
 int list(CommandContext& context) {
     return list_command(context, engine::JobState::kHeld);
@@ -51,32 +48,15 @@ engine::Resolution resolution_of(const Arguments& args) {
 }
 
 int resolve(CommandContext& context) {
-    const std::string id = *context.args.positional(0);
     const engine::Resolution resolution = resolution_of(context.args);
-    const std::string who = acting_person(context.args);
-    Store store = open_store(context, OpenMode::kExisting);
-    const engine::AdminReply reply = store.transact([&](engine::Tables& tables) {
-        engine::AdminReply missing;
-        missing.kind = engine::AdminReply::Kind::kNotFound;
-        if (!observe::find_job(tables, context.ns(), id)) return missing;
-        return engine::resolve_held(tables, id, resolution, who);
-    });
-    if (reply.kind != engine::AdminReply::Kind::kDone) {
-        throw Failure(refusal_of(reply, "resolve", id));
-    }
-    const std::string_view state = engine::to_string(reply.row->state);
-    if (context.out.json()) {
-        std::string document;
-        base::JsonWriter json(document);
-        json.begin_object().field("id", id).field("status", "resolved").field("state", state);
-        json.end_object();
-        context.out.line(document);
-    } else {
-        context.out.line(id);
-        context.out.flush();
-        context.out.note(fmt::format("resolved job {}: it is {} now", id, state));
-    }
-    return kExitDone;
+    return job_action_command(
+        context, {.verb = "resolve",
+                  .done = "resolved",
+                  .state = engine::JobState::kHeld,
+                  .tells_state = true,
+                  .apply = [&](engine::Tables& tables, std::string_view id, std::string_view who) {
+                      return engine::resolve_held(tables, id, resolution, who);
+                  }});
 }
 
 }  // namespace
@@ -98,11 +78,12 @@ constinit const CommandSpec kHeldResolveCommand = {
     .about =
         "Look in the outside system first (its key is the job's step key), then answer. With an\n"
         "open step, RESULT is that step's and the job runs on; else it is the job's own.",
-    .positionals = kOneJob,
+    .positionals = kJobs,
     .options = kResolveOptions,
     .examples =
         "  sekali held resolve ID --succeeded '{\"charge\":\"ch_1\"}'\n"
-        "  sekali held resolve ID --rerun --as ana",
+        "  sekali held resolve ID --rerun --as ana\n"
+        "  sekali held resolve --kind payment.charge --rerun --dry-run",
     .run = resolve,
 };
 

@@ -5,6 +5,7 @@
 #include "base/text.hpp"
 #include "cli/command_table.hpp"
 #include "cli/connect.hpp"
+#include "cli/listing.hpp"
 #include "cli/people.hpp"
 #include "cli/shared_options.hpp"
 #include "engine/operations.hpp"
@@ -52,23 +53,14 @@ int list(CommandContext& context) {
             }
         });
     }
-    if (context.out.json()) {
-        std::string document;
-        base::JsonWriter json(document);
-        json.begin_object().field("items").begin_array();
-        for (const LockView& view : locks)
-            write_lock(json, view);
-        json.end_array().field("next", nullptr).end_object();
-        context.out.line(document);
-        return kExitDone;
-    }
-    TextTable table({"LOCK", "OWNER", "JOB", "FENCE", "LAPSES IN"});
-    for (const LockView& view : locks) {
-        table.add({view.row.name, view.row.owner, view.row.job_id, std::to_string(view.row.fence),
-                   base::format_duration(view.ttl)});
-    }
-    if (!locks.empty()) context.out.bytes(table.render());
-    return kExitDone;
+    const auto name_of = [](const LockView& view) { return view.row.name; };
+    return print_page(context.out, cut_page(std::move(locks), context.args, name_of),
+                      {"LOCK", "OWNER", "JOB", "FENCE", "LAPSES IN"}, write_lock,
+                      [](const LockView& view) {
+                          return std::vector<std::string>{
+                              view.row.name, view.row.owner, view.row.job_id,
+                              std::to_string(view.row.fence), base::format_duration(view.ttl)};
+                      });
 }
 
 Error free_lock(std::string_view name) {
@@ -137,7 +129,9 @@ int break_one(CommandContext& context) {
 constinit const CommandSpec kLocksListCommand = {
     .name = "locks list",
     .summary = "locks that are held",
-    .examples = "  sekali locks list",
+    .about = "Lists the locks of jobs and those of `sekali lock`, by name, a page at a time.",
+    .options = kPageOptions,
+    .examples = "  sekali locks list\n  sekali locks list --limit 20 --json",
     .run = list,
 };
 

@@ -6,6 +6,7 @@
 #include "cli/command_table.hpp"
 #include "cli/connect.hpp"
 #include "cli/job_actions.hpp"
+#include "cli/listing.hpp"
 #include "cli/people.hpp"
 #include "cli/shared_options.hpp"
 #include "observe/job_view.hpp"
@@ -17,9 +18,7 @@ namespace {
 using enum ValueKind;
 
 constexpr PositionalSpec kOneQueue[] = {{.name = "QUEUE", .help = "its name", .kind = kName}};
-constexpr std::array<OptionSpec, 1> kListOptions{{
-    {.name = "queue", .value = "QUEUE", .help = "only this one", .kind = kName},
-}};
+constexpr auto kListOptions = join_options(kFilterOptions, kPageOptions);
 constexpr std::array<OptionSpec, 3> kPurgeFilters{{
     {.name = "state",
      .value = "STATE",
@@ -36,41 +35,59 @@ struct QueueList {
     std::vector<observe::QueueStatus> queues;
 };
 
+/// The flags that choose jobs choose the queues that have such a job.
+bool has_such_jobs(engine::Tables& tables, engine::JobFilter filter, const std::string& queue) {
+    if (!filter.state && !filter.kind && !filter.key) return true;
+    filter.queue = queue;
+    filter.after.clear();
+    filter.limit = 1;
+    do {
+        engine::Page<observe::JobView> page = observe::list_jobs(tables, filter);
+        if (!page.items.empty()) return true;
+        filter.after = std::move(page.next);
+    } while (!filter.after.empty());
+    return false;
+}
+
 QueueList read_list(CommandContext& context) {
+    const engine::JobFilter filter = job_filter(context);
     std::optional<Store> store = open_if_exists(context);
     if (!store) return {};
-    QueueList list = store->read([&](engine::Tables& tables) {
-        return QueueList{tables.now(), observe::read_queues(tables, context.ns())};
+    return store->read([&](engine::Tables& tables) {
+        QueueList list{tables.now(), observe::read_queues(tables, context.ns())};
+        std::erase_if(list.queues, [&](const auto& queue) {
+            const bool named = !filter.queue || queue.name == *filter.queue;
+            return !named || !has_such_jobs(tables, filter, queue.name);
+        });
+        return list;
     });
-    if (const auto only = context.args.text("queue")) {
-        std::erase_if(list.queues, [&](const auto& queue) { return queue.name != *only; });
-    }
-    return list;
+}
+
+std::vector<std::string> table_row(const observe::QueueStatus& queue) {
+    return {queue.name,
+            queue.paused ? "yes" : "",
+            std::to_string(queue.scheduled),
+            std::to_string(queue.ready),
+            std::to_string(queue.waiting),
+            std::to_string(queue.running),
+            std::to_string(queue.held),
+            std::to_string(queue.live_workers),
+            queue.oldest_ready_at ? observe::shown_time(*queue.oldest_ready_at) : ""};
 }
 
 int list(CommandContext& context) {
-    const QueueList found = read_list(context);
-    if (context.out.json()) {
-        std::string document;
-        base::JsonWriter json(document);
-        json.begin_object().field("items").begin_array();
-        for (const observe::QueueStatus& queue : found.queues)
+    QueueList found = read_list(context);
+    using observe::QueueStatus;
+    const auto page = cut_page(std::move(found.queues), context.args,
+                               [](const QueueStatus& queue) { return queue.name; });
+    return print_page(
+        context.out, page,
+        {"QUEUE", "PAUSED", "SCHEDULED", "READY", "WAITING", "RUNNING", "HELD", "WORKERS",
+         "OLDEST READY"},
+        [&](base::JsonWriter& json, const QueueStatus& queue) {
             observe::write_queue(json, queue, found.now);
-        json.end_array().field("next", nullptr).end_object();
-        context.out.line(document);
-        return kExitDone;
-    }
-    TextTable table({"QUEUE", "PAUSED", "SCHEDULED", "READY", "WAITING", "RUNNING", "HELD",
-                     "WORKERS", "OLDEST READY"});
-    for (const observe::QueueStatus& queue : found.queues) {
-        table.add({queue.name, queue.paused ? "yes" : "", std::to_string(queue.scheduled),
-                   std::to_string(queue.ready), std::to_string(queue.waiting),
-                   std::to_string(queue.running), std::to_string(queue.held),
-                   std::to_string(queue.live_workers),
-                   queue.oldest_ready_at ? observe::shown_time(*queue.oldest_ready_at) : ""});
-    }
-    if (!found.queues.empty()) context.out.bytes(table.render());
-    return kExitDone;
+        },
+        table_row);
 }
 
 int set_paused(CommandContext& context, bool paused) {
@@ -107,8 +124,11 @@ int purge(CommandContext& context) {
 constinit const CommandSpec kQueueListCommand = {
     .name = "queue list",
     .summary = "queues, how much is in them and who serves them",
+    .about =
+        "Lists queues by name. The flags that choose jobs choose the queues that have such a job;\n"
+        "the numbers stay those of the whole queue.",
     .options = kListOptions,
-    .examples = "  sekali queue list",
+    .examples = "  sekali queue list\n  sekali queue list --state held --json",
     .run = list,
 };
 

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "base/errors.hpp"
 #include "base/ids.hpp"
 #include "base/json_writer.hpp"
@@ -7,6 +9,7 @@
 #include "cli/command_table.hpp"
 #include "cli/connect.hpp"
 #include "cli/job_actions.hpp"
+#include "cli/listing.hpp"
 #include "cli/people.hpp"
 #include "cli/shared_options.hpp"
 #include "observe/job_view.hpp"
@@ -22,18 +25,27 @@ constexpr PositionalSpec kOneSlot[] = {
 constexpr std::array<OptionSpec, 1> kKindOption{{
     {.name = "kind", .value = "KIND", .help = "the kind that the key belongs to", .kind = kName},
 }};
-constexpr auto kListOptions = join_options(kFilterOptions, kPageOptions);
+constexpr std::array<OptionSpec, 4> kListFilters{{
+    kFilterOptions[0],
+    kFilterOptions[1],
+    kFilterOptions[2],
+    {.name = "key", .value = "KEY", .help = "only this unique or idempotency key", .kind = kKey},
+}};
+constexpr auto kListOptions = join_options(kListFilters, kPageOptions);
 constexpr auto kFreeOptions = join_options(kKindOption, kWhoOptions);
 
-/// Walks live jobs until `wanted` of them hold a slot; `filter.after` is where to go on.
+/// Walks jobs until `wanted` of them hold a slot (of this key, where one is given); `filter.after`
+/// is where to go on.
 std::vector<JobView> slot_holders(engine::Tables& tables, engine::JobFilter& filter,
-                                  std::size_t wanted) {
+                                  std::size_t wanted, const std::optional<std::string>& key = {}) {
     std::vector<JobView> holders;
     do {
         filter.limit = wanted - holders.size();
         engine::Page<JobView> page = observe::list_jobs(tables, filter);
         for (JobView& view : page.items) {
-            if (view.row.slot_held) holders.push_back(std::move(view));
+            const engine::Envelope& job = view.row.job;
+            const bool wanted_key = !key || job.unique_key == *key || job.key == *key;
+            if (view.row.slot_held && wanted_key) holders.push_back(std::move(view));
         }
         filter.after = std::move(page.next);
     } while (!filter.after.empty() && holders.size() < wanted);
@@ -55,31 +67,20 @@ int list(CommandContext& context) {
     std::vector<JobView> holders;
     if (std::optional<Store> store = open_if_exists(context)) {
         const std::size_t wanted = filter.limit;
+        const std::optional<std::string> key = std::exchange(filter.key, std::nullopt);
         holders = store->read(
-            [&](engine::Tables& tables) { return slot_holders(tables, filter, wanted); });
+            [&](engine::Tables& tables) { return slot_holders(tables, filter, wanted, key); });
     } else {
         filter.after.clear();
     }
-    if (context.out.json()) {
-        std::string document;
-        base::JsonWriter json(document);
-        json.begin_object().field("items").begin_array();
-        for (const JobView& view : holders)
-            write_slot(json, view);
-        json.end_array().field("next");
-        filter.after.empty() ? json.value(nullptr) : json.value(filter.after);
-        json.end_object();
-        context.out.line(document);
-        return kExitDone;
-    }
-    TextTable table({"UNIQUE KEY", "KIND", "JOB", "STATE", "SINCE"});
-    for (const JobView& view : holders) {
-        table.add({view.row.job.unique_key, view.row.job.kind, view.row.job.id,
-                   std::string(engine::to_string(view.state)),
-                   observe::shown_time(view.row.enqueued_at)});
-    }
-    if (!holders.empty()) context.out.bytes(table.render());
-    return kExitDone;
+    const engine::Page<JobView> page{std::move(holders), std::move(filter.after)};
+    return print_page(context.out, page, {"UNIQUE KEY", "KIND", "JOB", "STATE", "SINCE"},
+                      write_slot, [](const JobView& view) {
+                          return std::vector<std::string>{
+                              view.row.job.unique_key, view.row.job.kind, view.row.job.id,
+                              std::string(engine::to_string(view.state)),
+                              observe::shown_time(view.row.enqueued_at)};
+                      });
 }
 
 /// The holder's id; empty when the slot is free.
@@ -95,7 +96,7 @@ std::string find_holder(engine::Tables& tables, const std::string& ns, const std
     filter.ns = ns;
     std::vector<JobView> found;
     do {
-        for (JobView& view : slot_holders(tables, filter, kPage)) {
+        for (JobView& view : slot_holders(tables, filter, kPage, key)) {
             if (view.row.job.unique_key == key) found.push_back(std::move(view));
         }
     } while (!filter.after.empty());

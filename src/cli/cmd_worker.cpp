@@ -1,13 +1,35 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <set>
+
 #include "base/json_writer.hpp"
 #include "base/text.hpp"
 #include "cli/command_table.hpp"
 #include "cli/connect.hpp"
+#include "cli/listing.hpp"
+#include "cli/shared_options.hpp"
 #include "observe/job_view.hpp"
 
 namespace sekali::cli {
 namespace {
+
+using enum ValueKind;
+
+constexpr std::array<OptionSpec, 4> kFilters{{
+    {.name = "state",
+     .value = "STATE",
+     .help = "only workers in this state",
+     .kind = kChoice,
+     .choices = "live|quiet|stopping|lapsed|dead"},
+    {.name = "kind", .value = "KIND", .help = "only those that handle it", .kind = kName},
+    {.name = "queue", .value = "QUEUE", .help = "only those that serve it", .kind = kName},
+    {.name = "key",
+     .value = "KEY",
+     .help = "only those that run a job of this idempotency key",
+     .kind = kKey},
+}};
+constexpr auto kListOptions = join_options(kFilters, kPageOptions);
 
 struct WorkerView {
     engine::WorkerRow row;
@@ -53,33 +75,59 @@ void write_worker(base::JsonWriter& json, const WorkerView& view) {
     json.field("lease_until", observe::shown_time(row.lease_until)).end_object();
 }
 
+std::vector<std::string> table_row(const WorkerView& view) {
+    return {view.row.id,
+            std::string(view.state),
+            view.row.host,
+            std::to_string(view.row.pid),
+            fmt::format("{}/{}", view.running, view.row.concurrency),
+            fmt::format("{}", fmt::join(view.row.queues, ",")),
+            fmt::format("{}", fmt::join(view.row.kinds, ",")),
+            observe::shown_time(view.row.started_at)};
+}
+
+bool contains(const std::vector<std::string>& names, const std::string& name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+/// Workers that have a job of this idempotency key.
+std::set<std::string> owners_of(engine::Tables& tables, const std::string& ns,
+                                const std::string& key) {
+    std::set<std::string> owners;
+    for (const std::string& kind : tables.kinds_of_key(ns, key)) {
+        for (const engine::JobRow& row : tables.jobs_of_key(ns, kind, key)) {
+            if (row.state == engine::JobState::kRunning) owners.insert(row.owner);
+        }
+    }
+    return owners;
+}
+
+std::vector<WorkerView> read_chosen(engine::Tables& tables, const CommandContext& context) {
+    std::vector<WorkerView> workers = read_workers(tables, context.ns());
+    const Arguments& args = context.args;
+    std::optional<std::set<std::string>> owners;
+    if (const auto key = args.text("key")) owners = owners_of(tables, context.ns(), *key);
+    const auto state = args.text("state");
+    const auto kind = args.text("kind");
+    const auto queue = args.text("queue");
+    std::erase_if(workers, [&](const WorkerView& view) {
+        return (state && view.state != *state) || (kind && !contains(view.row.kinds, *kind)) ||
+               (queue && !contains(view.row.queues, *queue)) ||
+               (owners && !owners->contains(view.row.id));
+    });
+    return workers;
+}
+
 int list(CommandContext& context) {
     std::vector<WorkerView> workers;
     if (std::optional<Store> store = open_if_exists(context)) {
-        workers =
-            store->read([&](engine::Tables& tables) { return read_workers(tables, context.ns()); });
+        workers = store->read([&](engine::Tables& tables) { return read_chosen(tables, context); });
     }
-    if (context.out.json()) {
-        std::string document;
-        base::JsonWriter json(document);
-        json.begin_object().field("items").begin_array();
-        for (const WorkerView& view : workers)
-            write_worker(json, view);
-        json.end_array().field("next", nullptr).end_object();
-        context.out.line(document);
-        return kExitDone;
-    }
-    TextTable table({"WORKER", "STATE", "HOST", "PID", "RUNNING", "QUEUES", "KINDS", "SINCE"});
-    for (const WorkerView& view : workers) {
-        table.add({view.row.id, std::string(view.state), view.row.host,
-                   std::to_string(view.row.pid),
-                   fmt::format("{}/{}", view.running, view.row.concurrency),
-                   fmt::format("{}", fmt::join(view.row.queues, ",")),
-                   fmt::format("{}", fmt::join(view.row.kinds, ",")),
-                   observe::shown_time(view.row.started_at)});
-    }
-    if (!workers.empty()) context.out.bytes(table.render());
-    return kExitDone;
+    const auto page = cut_page(std::move(workers), context.args,
+                               [](const WorkerView& view) { return view.row.id; });
+    return print_page(context.out, page,
+                      {"WORKER", "STATE", "HOST", "PID", "RUNNING", "QUEUES", "KINDS", "SINCE"},
+                      write_worker, table_row);
 }
 
 }  // namespace
@@ -91,7 +139,8 @@ constinit const CommandSpec kWorkerListCommand = {
         "A worker is live, stopping, lapsed (it has not been heard of for longer than its\n"
         "lease) or dead (its process is proven gone); recovery forgets it once its jobs are\n"
         "taken care of.",
-    .examples = "  sekali worker list",
+    .options = kListOptions,
+    .examples = "  sekali worker list\n  sekali worker list --state live --queue mail --json",
     .run = list,
 };
 

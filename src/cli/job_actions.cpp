@@ -10,6 +10,7 @@
 #include "base/json_writer.hpp"
 #include "base/text.hpp"
 #include "cli/connect.hpp"
+#include "cli/listing.hpp"
 #include "cli/people.hpp"
 #include "observe/job_view.hpp"
 
@@ -29,14 +30,7 @@ engine::JobFilter job_filter(const CommandContext& context, std::optional<JobSta
     filter.key = args.text("key");
     filter.after = args.text_or("after", "");
     filter.limit = args.integer("limit").value_or(filter.limit);
-    if (!state) return filter;
-    const std::string only(engine::to_string(*state));
-    if (filter.state && *filter.state != only) {
-        throw Failure(base::usage_error(
-            fmt::format("--state {} does not go with a command about {} jobs", *filter.state, only),
-            "sekali job list shows jobs of every state"));
-    }
-    filter.state = only;
+    if (state && !filter.state) filter.state = engine::to_string(*state);
     return filter;
 }
 
@@ -58,6 +52,11 @@ std::vector<std::string> table_row(const JobView& view) {
             std::move(note)};
 }
 
+/// Whether the filter can match at all, where only jobs of one state are asked for.
+bool is_of(const engine::JobFilter& filter, std::optional<JobState> state) {
+    return !state || filter.state == engine::to_string(*state);
+}
+
 engine::Page<JobView> read_page(CommandContext& context, const engine::JobFilter& filter) {
     std::optional<Store> store = open_if_exists(context);
     if (!store) return {};
@@ -67,31 +66,17 @@ engine::Page<JobView> read_page(CommandContext& context, const engine::JobFilter
 }  // namespace
 
 int list_command(CommandContext& context, std::optional<JobState> state) {
-    const engine::Page<JobView> page = read_page(context, job_filter(context, state));
-    if (context.out.json()) {
-        std::string document;
-        base::JsonWriter json(document);
-        json.begin_object().field("items").begin_array();
-        for (const JobView& view : page.items)
-            observe::write_item(json, view);
-        json.end_array().field("next");
-        page.next.empty() ? json.value(nullptr) : json.value(page.next);
-        json.end_object();
-        context.out.line(document);
-        return kExitDone;
-    }
-    TextTable table({"ID", "KIND", "QUEUE", "STATE", "KEY", "ATTEMPTS", "RUNS OR ENDED", "WHY"});
-    for (const JobView& view : page.items)
-        table.add(table_row(view));
-    if (!page.items.empty()) context.out.bytes(table.render());
-    if (!page.next.empty()) {
-        context.out.flush();
-        context.out.note(fmt::format("there are more: --after {}", base::printable(page.next)));
-    }
-    return kExitDone;
+    const engine::JobFilter filter = job_filter(context, state);
+    engine::Page<JobView> page;
+    if (is_of(filter, state)) page = read_page(context, filter);
+    return print_page(context.out, page,
+                      {"ID", "KIND", "QUEUE", "STATE", "KEY", "ATTEMPTS", "RUNS OR ENDED", "WHY"},
+                      observe::write_item, table_row);
 }
 
 namespace {
+
+constexpr std::string_view kRequested = "requested";
 
 /// Waits so that no more than so many jobs a second are begun.
 class Pace {
@@ -111,12 +96,39 @@ class Pace {
     Clock::time_point next_ = Clock::now();
 };
 
-AdminReply apply(engine::Tables& tables, const std::string& ns, const JobAction& action,
-                 const std::string& id, const std::string& who) {
-    AdminReply missing;
-    missing.kind = AdminReply::Kind::kNotFound;
-    if (!observe::find_job(tables, ns, id)) return missing;
-    return action.apply(tables, id, who);
+/// What became of one job: why it was refused, or the answer.
+struct Verdict {
+    std::optional<Error> refusal;
+    std::string_view status;
+    std::optional<JobState> state;
+};
+
+Verdict judge(const AdminReply& reply, const JobAction& action, const std::string& id) {
+    Verdict verdict;
+    if (reply.kind == AdminReply::Kind::kDone) {
+        verdict.status = action.done;
+        if (action.tells_state) verdict.state = reply.row->state;
+    } else if (reply.kind == AdminReply::Kind::kRequested) {
+        verdict.status = kRequested;
+    } else {
+        verdict.refusal = refusal_of(reply, action.verb, id);
+    }
+    return verdict;
+}
+
+/// An action refuses before it writes, so that the transaction may go on with the next job.
+Verdict apply(engine::Tables& tables, const std::string& ns, const JobAction& action,
+              const std::string& id, const std::string& who) {
+    AdminReply reply;
+    reply.kind = AdminReply::Kind::kNotFound;
+    if (!observe::find_job(tables, ns, id)) return judge(reply, action, id);
+    try {
+        reply = action.apply(tables, id, who);
+    } catch (const Failure& failure) {
+        if (failure.error().code != ErrorCode::kConflict) throw;
+        return {failure.error(), {}, {}};
+    }
+    return judge(reply, action, id);
 }
 
 /// Runs one action over many jobs and reports each.
@@ -135,7 +147,7 @@ class BulkRun {
     void run(Store& store, const std::vector<std::string>& ids) {
         if (dry_) {
             for (const std::string& id : ids)
-                report(id, "matched", nullptr);
+                report(id, {{}, "matched", {}});
         } else if (!pace_) {
             run_group(store, ids);
         } else {
@@ -166,32 +178,27 @@ class BulkRun {
  private:
     /// One transaction for all of them.
     void run_group(Store& store, const std::vector<std::string>& ids) {
-        const auto replies = store.transact([&](engine::Tables& tables) {
-            std::vector<AdminReply> out;
+        const auto verdicts = store.transact([&](engine::Tables& tables) {
+            std::vector<Verdict> out;
             for (const std::string& id : ids)
                 out.push_back(apply(tables, context_.ns(), action_, id, who_));
             return out;
         });
         for (std::size_t i = 0; i < ids.size(); ++i)
-            report(ids[i], replies[i]);
+            report(ids[i], verdicts[i]);
     }
 
-    void report(const std::string& id, const AdminReply& reply) {
-        if (reply.kind == AdminReply::Kind::kDone) return report(id, action_.done, nullptr);
-        if (reply.kind == AdminReply::Kind::kRequested) return report(id, "requested", nullptr);
-        const Error error = refusal_of(reply, action_.verb, id);
-        report(id, "refused", &error);
-    }
-
-    void report(const std::string& id, std::string_view status, const Error* error) {
+    void report(const std::string& id, const Verdict& verdict) {
+        const auto& refusal = verdict.refusal;
         ++matched_;
-        if (status == "requested") ++requested_;
-        if (error != nullptr) {
+        if (verdict.status == kRequested) ++requested_;
+        if (refusal) {
             ++refused_;
-            if (status_ == kExitDone) status_ = exit_status(error->code);
+            if (status_ == kExitDone) status_ = exit_status(refusal->code);
         }
-        json_.begin_object().field("id", id).field("status", status).field("error");
-        error != nullptr ? json_.value(error->message) : json_.value(nullptr);
+        json_.begin_object().field("id", id);
+        json_.field("status", refusal ? "refused" : verdict.status).field("error");
+        refusal ? json_.value(refusal->message) : json_.value(nullptr);
         json_.end_object();
         if (context_.out.json()) {
             context_.out.bytes(buffer_);
@@ -199,8 +206,7 @@ class BulkRun {
             return;
         }
         buffer_.clear();
-        if (error == nullptr) context_.out.line(id);
-        if (error != nullptr) context_.out.note(error->message);
+        refusal ? context_.out.note(refusal->message) : context_.out.line(id);
     }
 
     CommandContext& context_;
@@ -219,26 +225,26 @@ class BulkRun {
 int act_on_one(CommandContext& context, const JobAction& action, const std::string& id) {
     Store store = open_store(context, OpenMode::kExisting);
     const std::string who = acting_person(context.args);
-    const AdminReply reply = store.transact(
+    const Verdict verdict = store.transact(
         [&](engine::Tables& tables) { return apply(tables, context.ns(), action, id, who); });
-    const bool requested = reply.kind == AdminReply::Kind::kRequested;
-    if (reply.kind != AdminReply::Kind::kDone && !requested) {
-        throw Failure(refusal_of(reply, action.verb, id));
-    }
-    const std::string_view status = requested ? "requested" : action.done;
+    if (verdict.refusal) throw Failure(*verdict.refusal);
     if (context.out.json()) {
         std::string document;
-        base::JsonWriter(document)
-            .begin_object()
-            .field("id", id)
-            .field("status", status)
-            .end_object();
+        base::JsonWriter json(document);
+        json.begin_object().field("id", id).field("status", verdict.status);
+        if (verdict.state) json.field("state", engine::to_string(*verdict.state));
+        json.end_object();
         context.out.line(document);
+        return kExitDone;
+    }
+    context.out.line(id);
+    context.out.flush();
+    if (verdict.status == kRequested) {
+        context.out.note(fmt::format("job {} runs: its worker has been asked", id));
     } else {
-        context.out.line(id);
-        context.out.flush();
-        context.out.note(requested ? fmt::format("job {} runs: its worker has been asked", id)
-                                   : fmt::format("{} job {}", action.done, id));
+        const std::string now =
+            verdict.state ? fmt::format(": it is {} now", engine::to_string(*verdict.state)) : "";
+        context.out.note(fmt::format("{} job {}{}", action.done, id, now));
     }
     return kExitDone;
 }
@@ -271,8 +277,14 @@ int act_on_filter(CommandContext& context, const JobAction& action) {
     if (action.destructive || action.bulk_destructive) {
         confirm(context, fmt::format("{} every job that matches the filters", action.verb));
     }
-    return act_on_matching(context, action, job_filter(context, action.state),
-                           {"scheduled", "ready", "waiting", "running"});
+    const engine::JobFilter filter = job_filter(context, action.state);
+    if (!is_of(filter, action.state)) {
+        throw Failure(
+            base::usage_error(fmt::format("--state {} does not go with a command about {} jobs",
+                                          *filter.state, engine::to_string(*action.state)),
+                              "sekali job list shows jobs of every state"));
+    }
+    return act_on_matching(context, action, filter, {"scheduled", "ready", "waiting", "running"});
 }
 
 }  // namespace

@@ -10,8 +10,7 @@
 
 namespace sekali::cli {
 
-/// The jobs that the filter flags name. `state` is the only one that the command knows, if any;
-/// another one is refused with `kUsage`.
+/// The jobs that the filter flags name; `state` is meant where no flag names one.
 [[nodiscard]] engine::JobFilter job_filter(const CommandContext& context,
                                            std::optional<engine::JobState> state = std::nullopt);
 
@@ -26,6 +25,7 @@ struct JobAction {
     std::optional<engine::JobState> state;
     bool destructive = false;       ///< Asks first, whatever chooses the jobs.
     bool bulk_destructive = false;  ///< Asks first when filters choose.
+    bool tells_state = false;       ///< What the job has become is part of the answer.
     std::function<engine::AdminReply(engine::Tables&, std::string_view id, std::string_view who)>
         apply;
 };

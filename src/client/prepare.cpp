@@ -26,12 +26,20 @@ std::optional<T> first_of(const std::optional<T>& call, const std::optional<T>& 
     return call ? call : type;
 }
 
+Result<void> check_payload(std::string_view payload, std::size_t max_bytes) {
+    auto fine = base::check_json(payload, max_bytes, base::kMaxJsonDepth);
+    if (fine) return fine;
+    Error error = fine.error();
+    error.message = "payload: " + error.message;
+    return error;
+}
+
 Result<void> check_all(const engine::Envelope& job, const EnqueueScope& scope,
                        const EnqueueOptions& options) {
-    for (const auto& [field, name] :
-         {std::pair{"namespace", &job.ns}, {"kind", &job.kind}, {"queue", &job.queue}}) {
+    for (const auto& [field, name] : {std::pair{"namespace", &job.ns}, {"kind", &job.kind}}) {
         if (auto fine = base::check_name(field, *name); !fine) return fine;
     }
+    if (auto fine = base::check_queue("queue", job.queue); !fine) return fine;
     for (const auto& [field, key] :
          {std::pair{"key", &options.key}, {"lock", &options.lock}, {"unique", &options.unique}}) {
         if (!*key) continue;
@@ -45,7 +53,7 @@ Result<void> check_all(const engine::Envelope& job, const EnqueueScope& scope,
             fmt::format("priority must be 0 to {}, not {}", kMaxPriority, job.priority));
     }
     if (auto fine = check_retry(options.retry); !fine) return fine;
-    return base::check_json(job.payload, scope.max_payload, base::kMaxJsonDepth);
+    return check_payload(job.payload, scope.max_payload);
 }
 
 Result<std::optional<Millis>> delay_of(const EnqueueOptions& options) {

@@ -71,7 +71,7 @@ Result<void> check_worker_options(const WorkerOptions& options) {
     if (auto fine = base::check_name("namespace", options.ns); !fine) return fine;
     if (options.queues.empty()) return base::usage_error("a worker needs a queue");
     for (const std::string& queue : options.queues) {
-        if (auto fine = base::check_name("queue", queue); !fine) return fine;
+        if (auto fine = base::check_queue("queue", queue); !fine) return fine;
     }
     if (options.lease < kLeastLease || options.lease > base::kMaxDuration) {
         return base::usage_error(fmt::format("lease must be {} or more, not {} ms",

@@ -83,16 +83,31 @@ class Enqueue(CommandTest):
         for key in ("", "x" * 513, "a\nb", "a\r\nSET x 1", "\x1b[2J", "\x7f"):
             for flag in ("--key", "--lock", "--unique"):
                 error = self.refused(2, "enqueue", "k", flag + "=" + key)
-                self.assertIn(flag, error["message"])
+                self.assertIn(flag + ' "', error["message"])
                 self.assertIn("512", error["message"])
         answer = self.run_command("enqueue", "k", "--key", b"\xff\xfe")
         self.assertEqual(answer.status, 2)
 
     def test_names_are_within_limits(self):
         self.enqueue("a" * 64, "--queue", "A.b_c-9")
-        for name in ("", "a" * 65, ".a", "-a", "a/b", "é" * 10, "a b", "amq.x"):
+        for name in ("", "a" * 65, ".a", "-a", "a/b", "é" * 10, "a b"):
             self.refused(2, "enqueue", "k", "--queue=" + name)
             self.refused(2, "enqueue", "--", name)
+
+    def test_x13_only_queues_leave_the_prefix_of_brokers_alone(self):
+        self.enqueue("amq.x", "--namespace", "amq.y")
+        error = self.refused(2, "enqueue", "k", "--queue", "amq.x")
+        self.assertIn('queue "amq.x" has 5 bytes', error["message"])
+        wide = self.refused(2, "enqueue", "k", "--queue", "é" * 128)["message"]
+        self.assertIn("256 bytes (allowed: 1 to 64)", wide)
+
+    def test_a_refused_payload_is_named_with_its_limit(self):
+        error = self.refused(2, "enqueue", "k", "[" * 129 + "]" * 129)
+        self.assertIn("payload: ", error["message"])
+        self.assertIn("128 levels", error["message"])
+        error = self.refused(2, "enqueue", "k", '{"a":1,"a":100}')
+        self.assertIn('payload: not valid JSON at byte 7', error["message"])
+        self.assertIn('twice: "a"', error["message"])
 
     def test_numbers_are_range_checked(self):
         for flag, values in {

@@ -51,6 +51,50 @@ class Lists(CommandTest):
         self.assertIn(job_id, self.ok("job", "show", job_id).out)
 
 
+class EveryList(CommandTest):
+    LISTS = (["job"], ["dead"], ["held"], ["queue"], ["unique"], ["worker"])
+
+    def test_takes_the_same_flags(self):
+        self.enqueue("k", "--unique", "u")
+        for words in self.LISTS:
+            state = "live" if words == ["worker"] else "scheduled"
+            page = self.ok(*words, "list", "--json", "--state", state, "--kind", "other", "--queue",
+                           "q", "--key", "x", "--limit", "5").json
+            self.assertEqual(page, {"items": [], "next": None}, words)
+
+    def test_queues_by_name_and_by_their_jobs(self):
+        for name in ("c", "a", "b"):
+            self.enqueue("k" + name, "--queue", name, "--key", "x" + name)
+        self.ok("job", "cancel", self.enqueue("k", "--queue", "a"))
+        names = lambda *words: [
+            item["queue"] for item in self.ok("queue", "list", "--json", *words).json["items"]]
+        self.assertEqual(names(), ["a", "b", "c"])
+        self.assertEqual(names("--state", "cancelled"), ["a"])
+        self.assertEqual(names("--kind", "kb"), ["b"])
+        self.assertEqual(names("--key", "xc", "--state", "ready"), ["c"])
+        self.assertEqual(names("--queue", "b"), ["b"])
+        page = self.ok("queue", "list", "--limit", "2", "--json").json
+        self.assertEqual(page["next"], "b")
+        self.assertEqual(names("--after", page["next"]), ["c"])
+
+    def test_slots_by_either_key(self):
+        first = self.enqueue("k", "--unique", "u1", "--key", "a")
+        second = self.enqueue("k", "--unique", "u2")
+        ids = lambda *words: [
+            item["id"] for item in self.ok("unique", "list", "--json", *words).json["items"]]
+        self.assertEqual(ids(), [first, second])
+        self.assertEqual(ids("--key", "u2"), [second])
+        self.assertEqual(ids("--key", "a"), [first])
+        page = self.ok("unique", "list", "--limit", "1", "--json").json
+        self.assertEqual([item["id"] for item in page["items"]], [first])
+        self.assertEqual(ids("--after", page["next"]), [second])
+
+    def test_a_state_that_a_list_cannot_hold_gives_an_empty_one_and_a_refused_act(self):
+        self.enqueue("k")
+        self.assertEqual(self.ok("dead", "list", "--state", "ready", "--json").json["items"], [])
+        self.refused(2, "dead", "drop", "--state", "ready", "--yes")
+
+
 class Queues(CommandTest):
     def queue(self, name):
         items = self.ok("queue", "list", "--json").json["items"]
@@ -153,7 +197,6 @@ class Actions(CommandTest):
         self.refused(2, "held", "resolve", job_id)
         self.refused(2, "held", "resolve", job_id, "--rerun", "--dead")
         self.refused(2, "dead", "drop", job_id)
-        self.refused(2, "dead", "list", "--state", "ready")
         self.refused(2, "dead", "retry")
 
 

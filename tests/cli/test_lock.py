@@ -1,7 +1,7 @@
 import signal
 import unittest
 
-from support import CommandTest
+from support import BINARY, CommandTest
 
 
 class Lock(CommandTest):
@@ -116,6 +116,14 @@ class Lock(CommandTest):
         process.send_signal(signal.SIGTERM)
         self.assertEqual(self.finish(process).status, 9)
         self.ok("lock", "deploy", "--no-wait", "--", "true")
+
+    def test_lists_by_pages(self):
+        self.hold("c", "--", BINARY, "lock", "a", "--", BINARY, "lock", "b")
+        first = self.ok("locks", "list", "--limit", "2", "--json").json
+        self.assertEqual([item["name"] for item in first["items"]], ["a", "b"])
+        rest = self.ok("locks", "list", "--after", first["next"], "--json").json
+        self.assertEqual([item["name"] for item in rest["items"]], ["c"])
+        self.assertIsNone(rest["next"])
 
     def test_names_that_are_commands(self):
         self.assertEqual(self.ok("lock", "list", "--", "echo", "hi").out, "hi\n")

@@ -146,6 +146,22 @@ class Held(WorkedTest):
         self.assertIn("crash_before_record", self.causes("a"))
         self.assertIn("may have happened up to twice", self.explain("a")["verdict"])
 
+    def test_many(self):
+        ids = [self.held(f"m{i}") for i in range(3)]
+        self.refused(2, "held", "resolve", "--rerun")
+        self.refused(2, "held", "resolve", ids[0], "--kind", "k", "--rerun")
+        dry = self.ok("held", "resolve", "--kind", "k", "--rerun", "--dry-run", "--json").json
+        self.assertEqual([item["id"] for item in dry["items"]], ids)
+        self.assertEqual((dry["matched"], dry["dry_run"]), (3, True))
+        self.assertEqual(self.job(ids[0])["state"], "held")
+        one = self.ok("held", "resolve", "--key", "m0", "--dead", "--json").json
+        self.assertEqual((one["done"], one["refused"]), (1, 0))
+        rest = self.ok("held", "resolve", "--queue", "default", "--succeeded", "5", "--rate", "50",
+                       "--as", "ana", "--json").json
+        self.assertEqual((rest["done"], rest["refused"]), (2, 0))
+        self.assertEqual([self.job(job_id)["state"] for job_id in ids],
+                         ["dead", "succeeded", "succeeded"])
+
     def test_dead(self):
         job_id = self.held()
         self.ok("held", "resolve", job_id, "--dead")
@@ -194,7 +210,12 @@ class Held(WorkedTest):
 class Live(WorkedTest):
     def test_who_is_there(self):
         self.start_worker("true", "--queues", "default,mail", "--concurrency", "3")
-        worker = self.ok("worker", "list", "--json").json["items"][0]
+        listed = lambda *words: self.ok("worker", "list", "--json", *words).json["items"]
+        worker = listed()[0]
+        self.assertEqual(listed("--state", "live", "--kind", "k", "--queue", "mail"), [worker])
+        for words in (["--state", "dead"], ["--kind", "x"], ["--queue", "x"], ["--key", "x"],
+                      ["--after", worker["id"]]):
+            self.assertEqual(listed(*words), [], words)
         self.assertEqual((worker["state"], worker["queues"], worker["kinds"],
                           worker["concurrency"]), ("live", ["default", "mail"], ["k"], 3))
         self.assertNotIn("no live worker", self.ok("enqueue", "k").err)

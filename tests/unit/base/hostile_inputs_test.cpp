@@ -57,7 +57,7 @@ TEST(HostileInputs, X03_ControlBytesSplitNoLine) {
     for (const std::string_view value : {"a\nb", "a\r\nSET x 1", "\x1b]0;title\x07", "a\x7f"}) {
         const Result<void> result = check_key("key", value);
         ASSERT_FALSE(result.ok());
-        EXPECT_EQ(printable(result.error().message), result.error().message);
+        EXPECT_EQ(result.error().message.find_first_of("\n\r\x1b\x07\x7f"), std::string::npos);
         EXPECT_EQ(one_log_line(value).find_first_of("\n\r\x1b\x07\x7f"), std::string::npos);
     }
 }
@@ -106,7 +106,7 @@ TEST(HostileInputs, X13_QueueNames) {
     const Result<void> result = check_name("queue", wide);
     ASSERT_FALSE(result.ok());
     EXPECT_NE(result.error().message.find("256 bytes"), std::string::npos);
-    EXPECT_FALSE(check_name("queue", "amq.x").ok());
+    EXPECT_FALSE(check_queue("queue", "amq.x").ok());
     EXPECT_FALSE(check_name("queue", "").ok());
 }
 

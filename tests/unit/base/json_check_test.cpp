@@ -174,7 +174,7 @@ TEST(CheckJson, LargeObjectsAreNotQuadratic) {
 TEST(CheckJson, SizeIsCheckedBeforeAnythingElse) {
     const Result<void> result = check_json("[1,2", 3, kMaxJsonDepth);
     ASSERT_FALSE(result.ok());
-    EXPECT_EQ(result.error().message, "the JSON text has 4 bytes; the limit is 3");
+    EXPECT_EQ(result.error().message, "4 bytes of JSON (allowed: up to 3)");
 }
 
 RC_GTEST_PROP(CheckJsonProperty, AcceptsWhatAnotherWriterWrites, ()) {

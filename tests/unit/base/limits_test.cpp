@@ -26,13 +26,17 @@ bool is_text(std::string_view bytes) {
 }
 
 TEST(CheckKey, NamesFieldSizeAndLimit) {
-    EXPECT_EQ(message_of(check_key("key", "")), "key has 0 bytes (allowed: 1 to 512): it is empty");
+    EXPECT_EQ(message_of(check_key("key", "")),
+              "key \"\" has 0 bytes (allowed: 1 to 512): it is empty");
     EXPECT_EQ(message_of(check_key("lock", std::string(513, 'k'))),
-              "lock has 513 bytes (allowed: 1 to 512): it is too long, and keys are never cut");
-    EXPECT_EQ(message_of(check_key("key", "a\nb")),
-              "key has 3 bytes (allowed: 1 to 512): byte 1 is the control character U+000A");
-    EXPECT_EQ(message_of(check_key("key", "ab\xFF\xFE")),
-              "key has 4 bytes (allowed: 1 to 512): byte 2 is not valid UTF-8");
+              "lock \"" + std::string(80, 'k') +
+                  "…\" has 513 bytes (allowed: 1 to 512): it is too long, and keys are never cut");
+    EXPECT_EQ(
+        message_of(check_key("key", "a\nb")),
+        "key \"a\\u{a}b\" has 3 bytes (allowed: 1 to 512): byte 1 is the control character U+000A");
+    EXPECT_EQ(
+        message_of(check_key("key", "ab\xFF\xFE")),
+        "key \"ab\\x{ff}\\x{fe}\" has 4 bytes (allowed: 1 to 512): byte 2 is not valid UTF-8");
     EXPECT_EQ(check_key("key", "").error().code, ErrorCode::kUsage);
 }
 
@@ -74,10 +78,12 @@ TEST(CheckName, SaysWhatIsWrong) {
     EXPECT_EQ(message_of(check_name("queue", "a\x1b[b")),
               "queue \"a\\u{1b}[b\" has 4 bytes (allowed: 1 to 64): byte 1 is not one of A-Z a-z "
               "0-9 . _ -");
-    EXPECT_EQ(message_of(check_name("queue", "amq.x")),
-              "queue \"amq.x\" has 5 bytes (allowed: 1 to 64): the prefix amq. is reserved by AMQP "
-              "brokers");
-    EXPECT_TRUE(check_name("queue", "amqp").ok());
+    EXPECT_TRUE(check_name("kind", "amq.x").ok());
+    EXPECT_EQ(message_of(check_queue("queue", "amq.x")),
+              "queue \"amq.x\" has 5 bytes and begins with amq., which AMQP brokers keep for "
+              "themselves");
+    EXPECT_TRUE(check_queue("queue", "amqp").ok());
+    EXPECT_FALSE(check_queue("queue", "a b").ok());
 }
 
 TEST(ParseCount, ReadsWholeNumbersInRange) {
