@@ -292,13 +292,16 @@ class StorePort {
 struct LockAcquire {
     std::string ns, name, owner, token;
     Millis ttl;
+    std::uint32_t permits = 0;  ///< 0: a lock; else one permit of a semaphore that has so many.
 };
 struct LockRenew {
     std::string ns, name, token;
     Millis ttl;
+    bool permit = false;
 };
 struct LockRelease {
     std::string ns, name, token;
+    bool permit = false;
 };
 struct LockReply {
     enum class Kind : std::uint8_t { kAcquired, kBusy, kLost, kReleased } kind = Kind::kBusy;
