@@ -182,11 +182,12 @@ void WorkerShell::update_idle() {
     }
     const bool idle =
         !status.stopping && status.claimed + status.running + status.settling < concurrency_;
+    bool woken = false;
     {
         const std::lock_guard guard(idle_mutex_);
-        idle_ = idle;
+        woken = !std::exchange(idle_, idle) && idle;
     }
-    idle_changed_.notify_one();
+    if (woken) idle_changed_.notify_one();
 }
 
 void WorkerShell::watch_changes(const std::stop_token& stop) {

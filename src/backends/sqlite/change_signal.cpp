@@ -88,15 +88,19 @@ void ChangeSignal::wait_alone(Time deadline) {
     milliseconds pause = kIdleLook;
     Time look = base::steady_now();
     bool changed = false;
+    bool resting = false;
     for (;;) {
-        const Seen seen = poll_until(std::min(deadline, look));
+        const Seen seen = poll_until(std::min(deadline, look), resting);
         const Time now = base::steady_now();
         if (seen == Seen::kNews || now >= deadline) return;
         if (seen == Seen::kLogWritten) {
+            // One commit writes the log many times.
+            resting = true;
             pause = kFirstLook;
-            look = now;
+            look = now + kFirstLook;
         }
         if (now < look) continue;
+        resting = false;
         changed = database_changed() || changed;
         const Time may_return = last_return_for_log_ + kBetweenReturnsForLog;
         if (changed && now >= may_return) {
@@ -108,14 +112,15 @@ void ChangeSignal::wait_alone(Time deadline) {
     }
 }
 
-ChangeSignal::Seen ChangeSignal::poll_until(Time deadline) {
+ChangeSignal::Seen ChangeSignal::poll_until(Time deadline, bool resting) {
     const auto left = std::max(deadline - base::steady_now(), Time::duration{0});
     const auto whole = std::chrono::duration_cast<std::chrono::nanoseconds>(left).count();
     const timespec timeout{whole / 1'000'000'000, whole % 1'000'000'000};
     std::array<pollfd, 2> entries{pollfd{own_.get(), POLLIN, 0}, pollfd{events_.get(), POLLIN, 0}};
-    const nfds_t count = events_.valid() ? 2 : 1;
+    const bool reads_events = events_.valid() && !resting;
+    const nfds_t count = reads_events ? 2 : 1;
     if (::ppoll(entries.data(), count, &timeout, nullptr) <= 0) return Seen::kNothing;
-    const Seen seen = events_.valid() ? read_events() : Seen::kNothing;
+    const Seen seen = reads_events ? read_events() : Seen::kNothing;
     eventfd_t commits = 0;
     return ::eventfd_read(own_.get(), &commits) == 0 ? Seen::kNews : seen;
 }

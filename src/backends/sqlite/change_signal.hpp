@@ -38,7 +38,8 @@ class ChangeSignal {
 
     void start_watching();
     void wait_alone(Time deadline);
-    [[nodiscard]] Seen poll_until(Time deadline);
+    /// While `resting` only commits of this process end it early.
+    [[nodiscard]] Seen poll_until(Time deadline, bool resting);
     [[nodiscard]] Seen read_events();
     [[nodiscard]] bool database_changed();
 

@@ -28,7 +28,7 @@ Result<void> SqliteTables::run_effects(const std::function<Result<void>(Transact
     }
     if (!result) {
         Query(statements_, Sql::kSavepointRollBack).run();
-        forget_learned();
+        rolled_back();
     }
     Query(statements_, Sql::kSavepointRelease).run();
     return result;

@@ -14,10 +14,10 @@ namespace {
 using engine::Task;
 
 /// Work in one transaction, after which it commits: others wait for their turn meanwhile. On a slow
-/// disk it is more, so that no more than about a quarter of the time goes to the disk.
-constexpr std::chrono::milliseconds kLeastWorkAtOnce{5};
+/// disk it is more, so that no more than about a fifth of the time goes to the disk.
+constexpr std::chrono::milliseconds kLeastWorkAtOnce{10};
 constexpr std::chrono::milliseconds kMostWorkAtOnce{25};
-constexpr int kWorkForCommit = 3;
+constexpr int kWorkForCommit = 4;
 constexpr int kCommitWeight = 4;  ///< Of what was known before a commit, to 1 of that.
 /// Tasks that may fail in one group before all that is left of it runs one by one.
 constexpr std::size_t kSetAside = 8;
@@ -37,14 +37,16 @@ std::optional<Error> failure_of(const auto& action) {
 
 }  // namespace
 
-std::vector<std::optional<Result<void>>> GroupCommit::run(std::span<const Task> tasks) {
+std::vector<std::optional<Result<void>>> GroupCommit::run(std::vector<Task>& tasks,
+                                                          const std::function<void()>& add_more) {
     made_news_ = false;
     std::vector<std::optional<Result<void>>> answers(tasks.size());
     std::vector<std::size_t> together(tasks.size());
     std::iota(together.begin(), together.end(), std::size_t{0});
     std::vector<std::size_t> alone;
     while (!together.empty()) {
-        Attempt tried = attempt(tasks, together);
+        Attempt tried = attempt(tasks, together, add_more);
+        answers.resize(tasks.size());
         if (tried.end == Attempt::End::kCommitted) {
             for (std::size_t i = 0; i < tried.ran; ++i)
                 answers[together[i]] = Result<void>{};
@@ -65,28 +67,35 @@ std::vector<std::optional<Result<void>>> GroupCommit::run(std::span<const Task> 
         }
     }
     for (const std::size_t i : alone) {
-        Attempt tried = attempt(tasks, std::span(&i, 1));
+        std::vector<std::size_t> only{i};
+        Attempt tried = attempt(tasks, only, [] {});
         answers[i] = tried.error ? Result<void>(*std::move(tried.error)) : Result<void>{};
     }
     return answers;
 }
 
-GroupCommit::Attempt GroupCommit::attempt(std::span<const Task> tasks,
-                                          std::span<const std::size_t> chosen) {
+GroupCommit::Attempt GroupCommit::attempt(const std::vector<Task>& tasks,
+                                          std::vector<std::size_t>& chosen,
+                                          const std::function<void()>& add_more) {
     Attempt tried{Attempt::End::kNoTransaction, 0, begin()};
     if (tried.error) return tried;
     const auto until = base::steady_now() + std::clamp<Duration>(kWorkForCommit * commit_time_,
                                                                  kLeastWorkAtOnce, kMostWorkAtOnce);
-    for (const std::size_t i : chosen) {
-        ++tried.ran;
-        tried.error = work(tasks[i]);
+    do {
+        tried.error = work(tasks[chosen[tried.ran++]]);
         if (tried.error) {
             roll_back();
             tried.end = Attempt::End::kTaskFailed;
             return tried;
         }
         if (base::steady_now() >= until) break;
-    }
+        if (tried.ran == chosen.size()) {
+            const std::size_t known = tasks.size();
+            add_more();
+            for (std::size_t i = known; i < tasks.size(); ++i)
+                chosen.push_back(i);
+        }
+    } while (tried.ran < chosen.size());
     const bool news = tables_.made_news();
     tried.error = commit();
     tried.end = tried.error ? Attempt::End::kCommitFailed : Attempt::End::kCommitted;
@@ -101,7 +110,7 @@ GroupCommit::Attempt GroupCommit::attempt(std::span<const Task> tasks,
 std::optional<Error> GroupCommit::begin() {
     auto error = failure_of([&] {
         Query(tables_.statements(), Sql::kBegin).run();
-        tables_.start(timer_.now());
+        tables_.go_on(timer_.now());
         timer_.keep_bound(tables_.statements(), tables_.now());
     });
     if (error) roll_back();
@@ -129,6 +138,7 @@ std::optional<Error> GroupCommit::commit() {
 
 void GroupCommit::roll_back() {
     connection_.roll_back();
+    tables_.rolled_back();
     timer_.forget_bound();
 }
 

@@ -2,8 +2,8 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <optional>
-#include <span>
 #include <vector>
 
 #include "backends/sqlite/store_time.hpp"
@@ -20,8 +20,10 @@ class GroupCommit {
         : tables_(tables), connection_(connection), timer_(timer) {}
 
     /// An answer for every task that was dealt with; those that found no time are left out, to be
-    /// taken first the next time. At least one is dealt with.
-    [[nodiscard]] std::vector<std::optional<Result<void>>> run(std::span<const engine::Task> tasks);
+    /// taken first the next time. At least one is dealt with. While there is time before the commit
+    /// `add_more` is asked to append what has come in meanwhile.
+    [[nodiscard]] std::vector<std::optional<Result<void>>> run(
+        std::vector<engine::Task>& tasks, const std::function<void()>& add_more);
     /// Whether the commits of the last `run` made anything ready or ended anything.
     [[nodiscard]] bool made_news() const { return made_news_; }
 
@@ -32,8 +34,10 @@ class GroupCommit {
         std::size_t ran = 0;  ///< Tasks that were run; the last one of them failed.
         std::optional<Error> error;
     };
-    [[nodiscard]] Attempt attempt(std::span<const engine::Task> tasks,
-                                  std::span<const std::size_t> chosen);
+    /// Runs the `chosen` tasks in one transaction; `add_more` may add to them.
+    [[nodiscard]] Attempt attempt(const std::vector<engine::Task>& tasks,
+                                  std::vector<std::size_t>& chosen,
+                                  const std::function<void()>& add_more);
     [[nodiscard]] std::optional<Error> begin();
     [[nodiscard]] std::optional<Error> work(const engine::Task& task);
     [[nodiscard]] std::optional<Error> commit();

@@ -27,16 +27,8 @@ void bind_frozen(Query& query, const JobRow& row) {
     query.bind(row.enqueued_at);
 }
 
-void bind_placed(Query& query, const JobRow& row) {
-    query.bind(row.state).bind(row.waiting_for).bind(row.waiting_name).bind(row.run_at);
-    query.bind(row.slot_held).bind(row.deliveries).bind(row.owner);
-}
-
-void bind_moving(Query& query, const JobRow& row) {
-    query.bind(row.attempts).bind(row.crashes).bind(row.interruptions);
-    query.bind(row.lost_claims).bind(row.lease_until).bind(row.begun);
-    query.bind(row.suspect).bind(row.cancel_requested).bind(row.requested_by).bind(row.epoch);
-    query.bind(row.result).bind(row.error).bind(row.reason);
+void bind_changing(Query& query, const JobRow& row) {
+    bind_fields(query, kJobChangingFields, row, ~ColumnSet{0});
 }
 
 JobRow take_job(Query& query) {
@@ -95,15 +87,8 @@ std::optional<engine::StoreTime> expiry_of(const RecordRow& row) {
 }
 
 void bind_record(Query& query, const RecordRow& row) {
-    query.bind(row.id.ns).bind(row.id.kind).bind(row.id.key).bind(row.state);
-    query.bind(expiry_of(row));
-    query.bind(row.job_id).bind(row.epoch).bind(row.owner).bind(row.delivery);
-    query.bind(row.lease_until).bind(row.fingerprint).bind(row.fingerprint_rule);
-    query.bind(row.not_before).bind(row.effects).bind(row.on_unknown).bind(row.marked);
-    query.bind(row.mark_cause).bind(row.probing).bind(row.death_proven).bind(row.probe_after);
-    query.bind(row.ends).bind(row.lock_key).bind(row.fence).bind(row.attempt);
-    query.bind(row.started_at).bind(row.finished_at).bind(row.keep).bind(row.whole_answer);
-    query.bind(row.result);
+    query.bind(row.id.ns).bind(row.id.kind).bind(row.id.key);
+    bind_fields(query, kRecordChangingFields, row, ~ColumnSet{0});
 }
 
 RecordRow take_record(Query& query) {

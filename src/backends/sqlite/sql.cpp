@@ -13,7 +13,8 @@
 #define JOB_MOVING                                                                 \
     "attempts, crashes, interruptions, lost_claims, lease_until, begun, suspect, " \
     "cancel_requested, requested_by, epoch, result, error, reason"
-#define JOB_COLUMNS "seq, " JOB_FROZEN ", " JOB_PLACED ", " JOB_MOVING
+#define JOB_CHANGING JOB_PLACED ", " JOB_MOVING
+#define JOB_COLUMNS "seq, " JOB_FROZEN ", " JOB_CHANGING
 #define FROZEN_VALUES \
     "?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20"
 #define CHANGING_VALUES                                                                          \
@@ -26,15 +27,16 @@
 // Lines of a lock are shared by all kinds.
 #define LINE_KIND "iif(waiting_for = 1, '', kind)"
 
-#define RECORD_MOVING                                                                          \
-    "job_id, epoch, owner, delivery, lease_until, fingerprint, fingerprint_rule, not_before, " \
-    "effects, on_unknown, marked, mark_cause, probing, death_proven, probe_after, ends, "      \
+#define RECORD_CHANGING                                                                   \
+    "state, expires_at, job_id, epoch, owner, delivery, lease_until, fingerprint, "       \
+    "fingerprint_rule, not_before, "                                                      \
+    "effects, on_unknown, marked, mark_cause, probing, death_proven, probe_after, ends, " \
     "lock_key, fence, attempt, started_at, finished_at, keep, whole_answer, result"
-#define RECORD_MOVING_VALUES                                                                 \
-    "?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, " \
+#define RECORD_CHANGING_VALUES                                                                  \
+    "?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, " \
+    "?23, "                                                                                     \
     "?24, ?25, ?26, ?27, ?28, ?29"
-#define SELECT_RECORD \
-    "SELECT ns, kind, key, state, expires_at, " RECORD_MOVING " FROM sekali_records "
+#define SELECT_RECORD "SELECT ns, kind, key, " RECORD_CHANGING " FROM sekali_records "
 #define THE_RECORD "WHERE ns = ?1 AND kind = ?2 AND key = ?3"
 
 #define LOCK_COLUMNS \
@@ -64,6 +66,7 @@ constexpr std::array kStatements{
     Statement{Sql::kSavepoint, "SAVEPOINT sekali_effects"},
     Statement{Sql::kSavepointRelease, "RELEASE sekali_effects"},
     Statement{Sql::kSavepointRollBack, "ROLLBACK TO sekali_effects"},
+    Statement{Sql::kDataVersion, "PRAGMA data_version"},
     Statement{Sql::kMeta, "SELECT value FROM sekali_meta WHERE name = ?1"},
     Statement{Sql::kPutMeta, "INSERT INTO sekali_meta(name, value) VALUES(?1, ?2) "
         "ON CONFLICT(name) DO UPDATE SET value = excluded.value"},
@@ -78,10 +81,6 @@ constexpr std::array kStatements{
         "= ?1"},
     Statement{Sql::kInsertJob, "INSERT INTO sekali_jobs(" JOB_COLUMNS ", payload) "
         "VALUES(" JOB_VALUES ", ?41) ON CONFLICT(id) DO NOTHING"},
-    Statement{Sql::kUpdateJob, "UPDATE sekali_jobs SET (" JOB_PLACED ", " JOB_MOVING ") = "
-        "(" CHANGING_VALUES ") WHERE seq = ?1"},
-    Statement{Sql::kUpdateJobInPlace, "UPDATE sekali_jobs SET (" JOB_MOVING ") = "
-        "(?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36, ?37, ?38, ?39, ?40) WHERE seq = ?1"},
     Statement{Sql::kFinishJob, "INSERT INTO sekali_finished(" JOB_COLUMNS ", finished_at, payload) "
         "SELECT seq, " JOB_FROZEN ", " CHANGING_VALUES ", ?41, iif(?42, payload, NULL) "
         "FROM sekali_jobs WHERE seq = ?1"},
@@ -114,6 +113,8 @@ constexpr std::array kStatements{
         "WHERE owner = ?1 AND state IN (3, 4) AND state = 3 LIMIT 1"},
     Statement{Sql::kSlotHolder, SELECT_JOB "INDEXED BY sekali_jobs_slot "
         "WHERE ns = ?1 AND kind = ?2 AND unique_key = ?3 AND slot_held = 1"},
+    Statement{Sql::kSomebodyWaits, "SELECT 1 FROM sekali_jobs INDEXED BY sekali_jobs_line "
+        "WHERE state = 2 LIMIT 1"},
     Statement{Sql::kFirstInLine, SELECT_JOB "INDEXED BY sekali_jobs_line "
         "WHERE ns = ?1 AND waiting_for = ?2 AND " LINE_KIND " = ?3 AND waiting_name = ?4 "
         "AND state = 2 ORDER BY priority DESC, seq LIMIT 1"},
@@ -158,15 +159,9 @@ constexpr std::array kStatements{
         "WHERE ns = ?1 GROUP BY queue, state"},
 
     Statement{Sql::kRecord, SELECT_RECORD THE_RECORD},
-    Statement{Sql::kPutRecord, "INSERT INTO sekali_records(ns, kind, key, state, expires_at, "
-        "" RECORD_MOVING ") "
-        "VALUES(?1, ?2, ?3, ?4, ?5, " RECORD_MOVING_VALUES ") ON CONFLICT(ns, kind, key) DO "
-        "UPDATE SET "
-        "(state, expires_at, " RECORD_MOVING ") = (?4, ?5, " RECORD_MOVING_VALUES ")"},
-    Statement{Sql::kUpdateRecord, "UPDATE sekali_records SET "
-        "(state, expires_at, " RECORD_MOVING ") = (?4, ?5, " RECORD_MOVING_VALUES ") " THE_RECORD},
-    Statement{Sql::kUpdateRecordInPlace, "UPDATE sekali_records SET (" RECORD_MOVING ") = "
-        "(" RECORD_MOVING_VALUES ") " THE_RECORD},
+    Statement{Sql::kPutRecord, "INSERT INTO sekali_records(ns, kind, key, " RECORD_CHANGING ") "
+        "VALUES(?1, ?2, ?3, " RECORD_CHANGING_VALUES ") ON CONFLICT(ns, kind, key) DO UPDATE SET "
+        "(" RECORD_CHANGING ") = (" RECORD_CHANGING_VALUES ")"},
     Statement{Sql::kDeleteRecord, "DELETE FROM sekali_records " THE_RECORD},
     Statement{Sql::kPrunableRecords, SELECT_RECORD "INDEXED BY sekali_records_expiry "
         "WHERE ns = ?1 AND expires_at <= ?2 ORDER BY expires_at LIMIT ?3"},
@@ -271,6 +266,14 @@ static_assert(listed_in_order());
 
 std::string_view text_of(Sql which) {
     return kStatements.at(static_cast<std::size_t>(which)).text;
+}
+
+UpdateText job_update() {
+    return {"sekali_jobs", "seq = ?1", 1, JOB_CHANGING};
+}
+
+UpdateText record_update() {
+    return {"sekali_records", "ns = ?1 AND kind = ?2 AND key = ?3", 3, RECORD_CHANGING};
 }
 
 }  // namespace sekali::sqlite

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "backends/sqlite/column_updates.hpp"
+
 namespace sekali::sqlite {
 
 /// Every statement that a connection keeps prepared.
@@ -14,6 +16,7 @@ enum class Sql : std::uint8_t {
     kSavepoint,
     kSavepointRelease,
     kSavepointRollBack,
+    kDataVersion,
     kMeta,
     kPutMeta,
     kRaiseMeta,
@@ -23,8 +26,6 @@ enum class Sql : std::uint8_t {
     kJobBySeq,
     kClaimedJob,
     kInsertJob,
-    kUpdateJob,
-    kUpdateJobInPlace,
     kFinishJob,
     kDeleteJob,
     kFinished,
@@ -42,6 +43,7 @@ enum class Sql : std::uint8_t {
     kCountBegun,
     kHasJobsOf,
     kSlotHolder,
+    kSomebodyWaits,
     kFirstInLine,
     kHasLiveOfKey,
     kLiveWithKey,
@@ -59,8 +61,6 @@ enum class Sql : std::uint8_t {
 
     kRecord,
     kPutRecord,
-    kUpdateRecord,
-    kUpdateRecordInPlace,
     kDeleteRecord,
     kPrunableRecords,
     kStaleRecords,
@@ -111,5 +111,9 @@ enum class Sql : std::uint8_t {
 inline constexpr std::size_t kSqlCount = static_cast<std::size_t>(Sql::kCount_);
 
 [[nodiscard]] std::string_view text_of(Sql which);
+
+/// The columns of jobs and of records that change while they live.
+[[nodiscard]] UpdateText job_update();
+[[nodiscard]] UpdateText record_update();
 
 }  // namespace sekali::sqlite

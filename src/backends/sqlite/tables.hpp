@@ -5,9 +5,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
+#include "backends/sqlite/column_updates.hpp"
+#include "backends/sqlite/known_rows.hpp"
 #include "backends/sqlite/liveness.hpp"
 #include "backends/sqlite/query.hpp"
 #include "backends/sqlite/user_sql.hpp"
@@ -16,7 +17,7 @@
 namespace sekali::sqlite {
 
 /// The rows on one connection. Belongs to whoever runs the connection's transactions, who calls
-/// `start` at the beginning of each.
+/// `start` or `go_on` at the beginning of each, inside it.
 class SqliteTables final : public engine::Tables {
  public:
     enum class UserAccess : std::uint8_t {
@@ -28,6 +29,11 @@ class SqliteTables final : public engine::Tables {
     SqliteTables(Connection& connection, const LivenessFile* liveness, UserAccess access);
 
     void start(engine::StoreTime now);
+    /// As `start`, on a connection that wrote nothing since its last transaction but through this
+    /// object: rows that nobody else has changed since then are not read again.
+    void go_on(engine::StoreTime now);
+    /// The transaction is undone.
+    void rolled_back();
     [[nodiscard]] Statements& statements() { return statements_; }
     /// Whether this transaction made something ready or ended something, so that others may want to
     /// look.
@@ -114,25 +120,6 @@ class SqliteTables final : public engine::Tables {
     void sweep_liveness(std::size_t limit);
 
  private:
-    /// What the indexes of live jobs know of a row, so that a write that moves it in none of them
-    /// leaves them alone.
-    struct JobPlace {
-        engine::JobState state;
-        engine::WaitFor waiting_for;
-        bool named;
-        bool slot_held;
-        engine::StoreTime run_at;
-        std::uint64_t deliveries;
-        std::string owner;
-        bool operator==(const JobPlace&) const = default;
-    };
-    struct RecordPlace {
-        engine::RecordKey key;
-        engine::RecordState state;
-        std::optional<engine::StoreTime> expires_at;
-    };
-
-    [[nodiscard]] static JobPlace place_of(const engine::JobRow& row);
     [[nodiscard]] std::optional<engine::JobRow> one_job(Query& query);
     [[nodiscard]] std::int64_t next_seq();
     [[nodiscard]] bool paused(std::string_view ns, std::string_view queue);
@@ -150,18 +137,26 @@ class SqliteTables final : public engine::Tables {
     [[nodiscard]] std::uint64_t floor(std::optional<std::uint64_t>& known, std::string_view name);
     void raise_floor(std::optional<std::uint64_t>& known, std::string_view name,
                      std::uint64_t reached);
+    void note_wait(const engine::JobRow& row);
+    void update_record(const engine::RecordRow& row, ColumnSet changed);
+    void begin_at(engine::StoreTime now);
     void forget_learned();
 
     Connection& connection_;
     Statements statements_;
+    ColumnUpdates job_updates_;
+    ColumnUpdates record_updates_;
     const LivenessFile* liveness_;
     UserSql user_sql_;
     engine::StoreTime now_{};
     bool made_news_ = false;
 
+    // What is true as long as only this connection writes.
+    KnownRows known_;
+    std::optional<bool> somebody_waits_;  ///< In line for any lock or key.
+    std::int64_t data_version_ = 0;
+
     // What this transaction has learned; emptied by `start` and by a rollback to a savepoint.
-    std::unordered_map<std::int64_t, JobPlace> job_places_;
-    std::optional<RecordPlace> record_place_;
     std::string not_finished_;  ///< An id that no final job has.
     std::optional<std::int64_t> last_seq_;
     std::optional<std::uint64_t> epoch_floor_;

@@ -29,7 +29,7 @@ std::string_view line_kind(WaitFor wait, std::string_view kind) {
 std::size_t SqliteTables::promote_due(std::string_view ns, std::size_t limit) {
     const std::size_t promoted = Query(statements_, Sql::kPromoteDue, ns, now_, limit).run();
     if (promoted != 0) {
-        job_places_.clear();
+        known_.forget_jobs();
         made_news_ = true;
     }
     return promoted;
@@ -115,6 +115,8 @@ std::optional<JobRow> SqliteTables::unique_holder(std::string_view ns, std::stri
 
 std::optional<JobRow> SqliteTables::first_waiting(std::string_view ns, WaitFor wait,
                                                   std::string_view kind, std::string_view name) {
+    if (!somebody_waits_) somebody_waits_ = Query(statements_, Sql::kSomebodyWaits).next();
+    if (!*somebody_waits_) return std::nullopt;
     Query query(statements_, Sql::kFirstInLine, ns, wait, line_kind(wait, kind), name);
     return one_job(query);
 }

@@ -20,16 +20,15 @@ bool keeps_payload(JobState state) {
 
 }  // namespace
 
-SqliteTables::JobPlace SqliteTables::place_of(const JobRow& row) {
-    return {row.state,      row.waiting_for, !row.waiting_name.empty(), row.slot_held, row.run_at,
-            row.deliveries, row.owner};
-}
-
 std::optional<JobRow> SqliteTables::one_job(Query& query) {
     if (!query.next()) return std::nullopt;
     JobRow row = take_job(query);
-    job_places_.insert_or_assign(row.seq, place_of(row));
+    known_.put(row);
     return row;
+}
+
+void SqliteTables::note_wait(const JobRow& row) {
+    if (row.state == JobState::kWaiting) somebody_waits_ = true;
 }
 
 std::int64_t SqliteTables::next_seq() {
@@ -41,6 +40,7 @@ std::int64_t SqliteTables::next_seq() {
 }
 
 std::optional<JobRow> SqliteTables::job(std::string_view id) {
+    if (const JobRow* known = known_.job(id)) return *known;
     Query query(statements_, Sql::kJob, id);
     return one_job(query);
 }
@@ -51,31 +51,29 @@ bool SqliteTables::insert_job(JobRow& row) {
     row.seq = next_seq();
     Query query(statements_, Sql::kInsertJob);
     bind_frozen(query, row);
-    bind_placed(query, row);
-    bind_moving(query, row);
+    bind_changing(query, row);
     query.bind_blob(row.job.payload);
     if (query.run() == 0) return false;
-    job_places_.insert_or_assign(row.seq, place_of(row));
+    note_wait(row);
     made_news_ = true;
     return true;
 }
 
 void SqliteTables::update_job(const JobRow& row) {
-    const JobPlace place = place_of(row);
-    const auto known = job_places_.find(row.seq);
-    const bool stays = known != job_places_.end() && known->second == place && !place.named;
-    Query query(statements_, stays ? Sql::kUpdateJobInPlace : Sql::kUpdateJob, row.seq);
-    if (stays) {
-        query.skip(26);
-    } else {
-        query.skip(19);
-        bind_placed(query, row);
+    const JobRow* known = known_.job(row.job.id);
+    const ColumnSet changed =
+        known == nullptr ? job_updates_.all() : differing(kJobChangingFields, *known, row);
+    if (changed == 0) return;
+    {
+        Query query(connection_, job_updates_.use(changed));
+        query.bind(row.seq);
+        bind_fields(query, kJobChangingFields, row, changed);
+        if (query.run() == 0) throw_no_row("live", row.job.id);
     }
-    bind_moving(query, row);
-    if (query.run() == 0) throw_no_row("live", row.job.id);
-    if (stays) return;
-    job_places_.insert_or_assign(row.seq, place);
-    if (row.state != JobState::kRunning) made_news_ = true;
+    known_.change(row);
+    note_wait(row);
+    const bool moved = (changed & kJobPlacedColumns) != 0;
+    if (moved && row.state != JobState::kRunning) made_news_ = true;
 }
 
 void SqliteTables::finish_job(const JobRow& row) {
@@ -84,12 +82,12 @@ void SqliteTables::finish_job(const JobRow& row) {
         query.skip(19);
         query.bind(row.state).bind(row.waiting_for).bind(row.waiting_name).bind(row.run_at);
         query.bind(false).bind(row.deliveries).bind(row.owner);
-        bind_moving(query, row);
+        bind_fields(query, kJobChangingFields, row, ~kJobPlacedColumns);
         query.bind(row.finished_at).bind(keeps_payload(row.state));
         if (query.run() == 0) throw_no_row("live", row.job.id);
     }
     Query(statements_, Sql::kDeleteJob, row.seq).run();
-    job_places_.erase(row.seq);
+    known_.forget_job(row.job.id);
     not_finished_.clear();
     made_news_ = true;
 }
@@ -111,8 +109,7 @@ void SqliteTables::insert_finished(const JobRow& row) {
     if (final_row.seq == 0) final_row.seq = next_seq();
     Query query(statements_, Sql::kInsertFinished);
     bind_frozen(query, final_row);
-    bind_placed(query, final_row);
-    bind_moving(query, final_row);
+    bind_changing(query, final_row);
     query.bind(final_row.finished_at);
     if (keeps_payload(row.state)) {
         query.bind_blob(row.job.payload);
@@ -128,12 +125,11 @@ void SqliteTables::revive_job(const JobRow& row) {
     {
         Query query(statements_, Sql::kReviveJob);
         bind_frozen(query, row);
-        bind_placed(query, row);
-        bind_moving(query, row);
+        bind_changing(query, row);
         if (query.run() == 0) throw_no_row("final", row.job.id);
     }
     erase_finished(row.job.id);
-    job_places_.insert_or_assign(row.seq, place_of(row));
+    note_wait(row);
     made_news_ = true;
 }
 

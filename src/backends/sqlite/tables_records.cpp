@@ -32,26 +32,43 @@ std::vector<LockRow> all_locks(Query& query) {
 }  // namespace
 
 std::optional<RecordRow> SqliteTables::record(const RecordKey& key) {
+    if (const RecordRow* known = known_.record(key)) return *known;
     Query query(statements_, Sql::kRecord, key.ns, key.kind, key.key);
     if (!query.next()) return std::nullopt;
     RecordRow row = take_record(query);
-    record_place_ = RecordPlace{row.id, row.state, expiry_of(row)};
+    known_.put(row);
     return row;
 }
 
 void SqliteTables::put_record(const RecordRow& row) {
-    const RecordPlace place{row.id, row.state, expiry_of(row)};
-    const bool exists = record_place_ && record_place_->key == row.id;
-    const bool stays = exists && record_place_->state == place.state &&
-                       record_place_->expires_at == place.expires_at;
-    Query query(statements_, stays    ? Sql::kUpdateRecordInPlace
-                             : exists ? Sql::kUpdateRecord
-                                      : Sql::kPutRecord);
-    bind_record(query, row);
-    query.run();
-    if (stays) return;
-    record_place_ = place;
-    if (row.state != RecordState::kProcessing) made_news_ = true;
+    const RecordRow* known = known_.record(row.id);
+    const ColumnSet changed =
+        known == nullptr ? record_updates_.all() : differing(kRecordChangingFields, *known, row);
+    if (known == nullptr) {
+        Query query(statements_, Sql::kPutRecord);
+        bind_record(query, row);
+        query.run();
+    } else if (changed != 0) {
+        update_record(row, changed);
+    }
+    // What has ended is rarely asked for again.
+    if (expiry_of(row)) {
+        known_.forget_record(row.id);
+    } else {
+        known_.put(row);
+    }
+    const bool moved = (changed & kRecordPlacedColumns) != 0;
+    if (moved && row.state != RecordState::kProcessing) made_news_ = true;
+}
+
+void SqliteTables::update_record(const RecordRow& row, ColumnSet changed) {
+    Query query(connection_, record_updates_.use(changed));
+    query.bind(row.id.ns).bind(row.id.kind).bind(row.id.key);
+    bind_fields(query, kRecordChangingFields, row, changed);
+    if (query.run() == 0) {
+        throw Failure({.code = ErrorCode::kInternal,
+                       .message = "there is no record of " + row.id.key + " to write"});
+    }
 }
 
 void SqliteTables::erase_record(const RecordKey& key) {
@@ -60,7 +77,7 @@ void SqliteTables::erase_record(const RecordKey& key) {
     raise_floor(epoch_floor_, kEpochFloor, row->epoch);
     erase_steps(key);
     Query(statements_, Sql::kDeleteRecord, key.ns, key.kind, key.key).run();
-    record_place_.reset();
+    known_.forget_record(key);
 }
 
 std::uint64_t SqliteTables::epoch_floor() {

@@ -12,7 +12,7 @@ namespace {
 
 using engine::Task;
 
-constexpr std::size_t kGroupTasks = 512;
+constexpr std::size_t kGroupTasks = 1000;
 
 Error busy_error(std::string message, Applied applied) {
     Error error;
@@ -102,12 +102,16 @@ void Writer::run_until_closed() {
 }
 
 void Writer::run_group() {
-    std::vector<Inbox::Entry> entries = inbox_.take(kGroupTasks);
+    std::vector<Inbox::Entry> entries;
     std::vector<Task> tasks;
-    tasks.reserve(entries.size());
-    for (Inbox::Entry& entry : entries)
-        tasks.push_back(std::move(entry.task));
-    auto answers = commit_.run(tasks);
+    const auto take_more = [&] {
+        for (Inbox::Entry& entry : inbox_.take(kGroupTasks - tasks.size())) {
+            tasks.push_back(std::move(entry.task));
+            entries.push_back(std::move(entry));
+        }
+    };
+    take_more();
+    auto answers = commit_.run(tasks, take_more);
     log_.checkpoint_if_due();
     gate_.leave();
     if (commit_.made_news()) signal_.announce();

@@ -14,11 +14,11 @@ namespace sekali::sqlite {
 namespace {
 
 /// Those that look at all of something on purpose: the counts of queues are asked for by people,
-/// and liveness rows are as many as processes.
-const std::set<Sql> kMayScan{Sql::kLiveCounts, Sql::kOldLiveness};
+/// liveness rows are as many as processes, and whether anybody waits is told by the first entry.
+const std::set<Sql> kMayScan{Sql::kLiveCounts, Sql::kOldLiveness, Sql::kSomebodyWaits};
 
-std::vector<std::string> plan_of(Connection& connection, Sql which) {
-    const std::string sql = "EXPLAIN QUERY PLAN " + std::string(text_of(which));
+std::vector<std::string> plan_of(Connection& connection, std::string_view statement_text) {
+    const std::string sql = "EXPLAIN QUERY PLAN " + std::string(statement_text);
     const StatementPtr statement = connection.prepare(sql);
     std::vector<std::string> plan;
     while (sqlite3_step(statement.get()) == SQLITE_ROW) {
@@ -29,11 +29,20 @@ std::vector<std::string> plan_of(Connection& connection, Sql which) {
     return plan;
 }
 
+std::vector<std::string> plan_of(Connection& connection, Sql which) {
+    return plan_of(connection, text_of(which));
+}
+
 bool is_plain_statement(Sql which) {
-    return which <= Sql::kSavepointRollBack;
+    return which <= Sql::kDataVersion;
 }
 
 void expect_searches(Connection& connection) {
+    for (const UpdateText& text : {job_update(), record_update()}) {
+        ColumnUpdates updates(connection, text);
+        for (const std::string& line : plan_of(connection, sqlite3_sql(updates.use(updates.all()))))
+            EXPECT_FALSE(line.starts_with("SCAN")) << text.table << "\n  " << line;
+    }
     for (std::size_t i = 0; i < kSqlCount; ++i) {
         const auto which = static_cast<Sql>(i);
         if (is_plain_statement(which) || kMayScan.contains(which)) continue;

@@ -200,6 +200,142 @@ TEST_F(SqliteTablesTest, UpdatesMoveEveryChangingField) {
               ErrorCode::kInternal);
 }
 
+TEST_F(SqliteTablesTest, EachChangeAloneIsWritten) {
+    JobRow row = full_job("a");
+    RecordRow record = full_record();
+    in_transaction([&](Tables& tables) {
+        tables.insert_job(row);
+        tables.put_record(record);
+    });
+    const std::vector<std::function<void(JobRow&)>> changes{
+        [](JobRow& job) { job.state = JobState::kScheduled; },
+        [](JobRow& job) { job.waiting_for = WaitFor::kKey; },
+        [](JobRow& job) { job.waiting_name += "2"; },
+        [](JobRow& job) { job.run_at += 1ms; },
+        [](JobRow& job) { job.slot_held = !job.slot_held; },
+        [](JobRow& job) { ++job.deliveries; },
+        [](JobRow& job) { job.owner += "2"; },
+        [](JobRow& job) { ++job.attempts; },
+        [](JobRow& job) { ++job.crashes; },
+        [](JobRow& job) { ++job.interruptions; },
+        [](JobRow& job) { ++job.lost_claims; },
+        [](JobRow& job) { job.lease_until += 1ms; },
+        [](JobRow& job) { job.begun = !job.begun; },
+        [](JobRow& job) { job.suspect = !job.suspect; },
+        [](JobRow& job) { job.cancel_requested = !job.cancel_requested; },
+        [](JobRow& job) { job.requested_by += "2"; },
+        [](JobRow& job) { ++job.epoch; },
+        [](JobRow& job) { job.result += "2"; },
+        [](JobRow& job) { job.error += "2"; },
+        [](JobRow& job) { job.reason += "2"; }};
+    for (const auto& change : changes) {
+        in_transaction([&](Tables& tables) {
+            JobRow changed = tables.job("a").value();
+            change(changed);
+            tables.update_job(changed);
+            EXPECT_EQ(fields(*tables.job("a")), fields(changed));
+        });
+        change(row);
+        read(*store_, [&](Tables& tables) { EXPECT_EQ(fields(*tables.job("a")), fields(row)); });
+    }
+    const std::vector<std::function<void(RecordRow&)>> record_changes{
+        [](RecordRow& to) { to.state = RecordState::kProcessing; },
+        [](RecordRow& to) { to.job_id += "2"; },
+        [](RecordRow& to) { ++to.epoch; },
+        [](RecordRow& to) { to.owner += "2"; },
+        [](RecordRow& to) { ++to.delivery; },
+        [](RecordRow& to) { to.lease_until += 1ms; },
+        [](RecordRow& to) { to.fingerprint += "2"; },
+        [](RecordRow& to) { to.fingerprint_rule += "2"; },
+        [](RecordRow& to) { to.not_before += 1ms; },
+        [](RecordRow& to) { to.effects = engine::Effects::kCommit; },
+        [](RecordRow& to) { to.on_unknown = engine::OnUnknown::kHold; },
+        [](RecordRow& to) { to.marked = !to.marked; },
+        [](RecordRow& to) { to.mark_cause += "2"; },
+        [](RecordRow& to) { to.probing = !to.probing; },
+        [](RecordRow& to) { to.death_proven = !to.death_proven; },
+        [](RecordRow& to) { to.probe_after += 1ms; },
+        [](RecordRow& to) { ++to.ends; },
+        [](RecordRow& to) { to.lock_key += "2"; },
+        [](RecordRow& to) { ++to.fence; },
+        [](RecordRow& to) { ++to.attempt; },
+        [](RecordRow& to) { to.started_at += 1ms; },
+        [](RecordRow& to) { to.finished_at.reset(); },
+        [](RecordRow& to) { to.keep += 1ms; },
+        [](RecordRow& to) { to.whole_answer = !to.whole_answer; },
+        [](RecordRow& to) { to.result += "2"; }};
+    for (const auto& change : record_changes) {
+        in_transaction([&](Tables& tables) {
+            RecordRow changed = tables.record(record.id).value();
+            change(changed);
+            tables.put_record(changed);
+            EXPECT_EQ(fields(*tables.record(record.id)), fields(changed));
+        });
+        change(record);
+        read(*store_,
+             [&](Tables& tables) { EXPECT_EQ(fields(*tables.record(record.id)), fields(record)); });
+    }
+}
+
+TEST_F(SqliteTablesTest, WhatAnotherProcessChangedIsReadAgain) {
+    const RecordKey key{"tenant", "payment.charge", "payment:1"};
+    const auto first_in_line = [](Tables& tables) {
+        return tables.first_waiting("tenant", WaitFor::kLock, {}, "order:1001").has_value();
+    };
+    JobRow row = full_job("a");
+    row.state = JobState::kRunning;
+    in_transaction([&](Tables& tables) {
+        tables.insert_job(row);
+        tables.put_record(full_record());
+    });
+    in_transaction([&](Tables& tables) {
+        EXPECT_EQ(tables.job("a")->owner, "worker-a");
+        EXPECT_EQ(tables.record(key)->owner, "worker-a");
+        EXPECT_FALSE(first_in_line(tables));
+    });
+    const auto other = database_.open();
+    write(*other, [&](Tables& tables) {
+        JobRow taken = tables.job("a").value();
+        taken.owner = "worker-b";
+        tables.update_job(taken);
+        RecordRow record = tables.record(key).value();
+        record.owner = "worker-b";
+        tables.put_record(record);
+        JobRow waiting = full_job("b");
+        tables.insert_job(waiting);
+    });
+    in_transaction([&](Tables& tables) {
+        EXPECT_EQ(tables.job("a")->owner, "worker-b");
+        EXPECT_EQ(tables.record(key)->owner, "worker-b");
+        EXPECT_TRUE(first_in_line(tables));
+    });
+}
+
+TEST_F(SqliteTablesTest, WhatARollBackTookBackIsNotBelieved) {
+    const RecordKey key{"tenant", "payment.charge", "payment:1"};
+    JobRow row = full_job("a");
+    in_transaction([&](Tables& tables) {
+        tables.insert_job(row);
+        tables.put_record(full_record());
+    });
+    const auto refused = store_->write_sync(
+        [&](Tables& tables) {
+            JobRow changed = tables.job("a").value();
+            changed.owner = "worker-b";
+            tables.update_job(changed);
+            RecordRow record = tables.record(key).value();
+            record.owner = "worker-b";
+            tables.put_record(record);
+            throw Failure(Error{.code = ErrorCode::kConflict, .message = "no"});
+        },
+        20s);
+    EXPECT_EQ(refused.error().code, ErrorCode::kConflict);
+    in_transaction([&](Tables& tables) {
+        EXPECT_EQ(tables.job("a")->owner, "worker-a");
+        EXPECT_EQ(tables.record(key)->owner, "worker-a");
+    });
+}
+
 TEST_F(SqliteTablesTest, FinishedJobComesBackWholeAndKeepsItsPayloadOnlyForRetry) {
     for (const JobState state :
          {JobState::kSucceeded, JobState::kDuplicate, JobState::kDead, JobState::kCancelled}) {
