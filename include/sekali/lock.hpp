@@ -7,6 +7,7 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "sekali/result.hpp"
 
@@ -26,8 +27,28 @@ struct LockOptions {
     std::optional<std::chrono::milliseconds> wait = std::chrono::milliseconds{0};
     /// Renew it every third of its life until it is released. Without, it simply lapses.
     bool renew = true;
+    /// Longest time to hold it: it lapses then, however often it was renewed. Default: no bound.
+    std::optional<std::chrono::milliseconds> max_hold{};
+    /// 0: a lock. Else one permit of a semaphore that has so many; redis only. Permits have no
+    /// fence. All callers should say the same number; the last one counts.
+    std::uint32_t permits = 0;
     /// Ends the waiting with `kCancelled`.
     std::stop_token stop{};
+};
+
+/// How a lock is written in a Redis, which is whom it is shared with.
+enum class LockProfile : std::uint8_t {
+    kRedisson,  ///< As Redisson's RLock and RFencedLock, which it wakes and is woken by.
+    kString,    ///< As Laravel's `Cache::lock`, redis-py and Spring: the owner in a string.
+};
+
+/// How the locks of a client are named and written. A plain value.
+struct LockClientOptions {
+    std::string ns = "default";
+    LockProfile profile = LockProfile::kRedisson;
+    /// Before every name in a Redis; default is `sekali:NS:lock:`. Empty: the names as they are,
+    /// for locks that other programs take too.
+    std::optional<std::string> prefix{};
 };
 
 /// A lock that this process holds; released by its destructor. Move-only. Thread-safe but for
@@ -53,10 +74,11 @@ class LockHandle {
     /// Until when the lock is certainly held, by this process's steady clock, counted from before
     /// the last granted request was sent.
     [[nodiscard]] std::chrono::steady_clock::time_point valid_until() const;
-    /// Fires when the lock is lost: taken by another, broken, or not renewed in time.
+    /// Fires when the lock is lost: taken by another, broken, or not renewed in time; then a
+    /// twentieth of its life before another can have it.
     [[nodiscard]] std::stop_token stop_token() const;
     /// Frees the lock if it is still held. `kConflict` when it was lost before. Blocks until the
-    /// store has answered. A second call does nothing.
+    /// store has answered; throws nothing. A second call does nothing.
     Result<void> release();
 
  private:
@@ -71,14 +93,31 @@ class LockHandle {
 /// namespace. A handle: copies share one connection and one thread that renews. Thread-safe.
 class LockClient {
  public:
-    /// Opens the lock service of a store; the default store for an empty URL.
+    /// Opens the lock service of a store, or a Redis (`redis://…`, `rediss://…`, `redis+unix:…`),
+    /// which is connected to by the first call; the default store for an empty URL.
     [[nodiscard]] static Result<LockClient> open(std::string_view url,
                                                  std::string_view ns = "default");
+    [[nodiscard]] static Result<LockClient> open(std::string_view url,
+                                                 const LockClientOptions& options);
 
     /// Takes a lock. `kConflict` when it was busy for as long as `options.wait`; `kCancelled` when
-    /// `options.stop` fired; `kUsage` for a bad name or life. Blocks for so long.
+    /// `options.stop` fired; `kUsage` for a bad name or life; `kUnreachable` and `kRefused` for the
+    /// service, and with `applied` as maybe nobody knows whether it was granted: it is given back
+    /// as far as that can be done, else it lapses. Blocks for so long.
     [[nodiscard]] Result<LockHandle> acquire(std::string_view name,
                                              const LockOptions& options = {});
+
+    /// Asks once: `kConflict` when it is busy.
+    [[nodiscard]] Result<LockHandle> try_lock(std::string_view name) { return acquire(name); }
+    /// Waits for so long, or until `stop` fires; without end when `wait` is empty.
+    [[nodiscard]] Result<LockHandle> lock(
+        std::string_view name, std::optional<std::chrono::milliseconds> wait = std::nullopt,
+        std::stop_token stop = {}) {
+        LockOptions options;
+        options.wait = wait;
+        options.stop = std::move(stop);
+        return acquire(name, options);
+    }
 
  private:
     friend class internal::LockAccess;

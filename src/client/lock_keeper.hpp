@@ -5,13 +5,15 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <random>
 #include <stop_token>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
-#include "client/backend.hpp"
-#include "engine/worker_machine.hpp"
+#include "client/lock_service.hpp"
 
 namespace sekali::client {
 
@@ -22,20 +24,25 @@ struct HeldLock {
     std::string token;
     std::uint64_t fence = 0;
     engine::Millis ttl{};
-    bool renewed = true;  ///< Whether the keeper renews it.
+    bool permit = false;
+    bool renewed = true;                            ///< Whether the keeper renews it.
+    std::optional<engine::LocalTime> hold_until{};  ///< It is renewed no further than this.
     std::stop_source lost{};
 
     // Guarded by the keeper's mutex.
     engine::LocalTime valid_until{};
+    engine::LocalTime tell_at{};  ///< When it counts as lost, a little before it is.
     engine::LocalTime renew_at{};
     bool asking = false;
     bool over = false;  ///< Lost or released.
+    std::pair<engine::LocalTime, std::uint64_t> agenda_key{};
 };
 
 /// Renews locks on a thread of its own, which no holder can starve, and tells when one is lost.
+/// What is due together goes out together; the renewals of many locks spread over their period.
 class LockKeeper {
  public:
-    explicit LockKeeper(std::shared_ptr<Backend> backend);
+    explicit LockKeeper(std::shared_ptr<LockService> service);
     /// Forgets what it still keeps, without releasing it.
     ~LockKeeper();
     LockKeeper(const LockKeeper&) = delete;
@@ -43,29 +50,36 @@ class LockKeeper {
 
     /// From now on the lock is watched; `asked` is from before its request was sent.
     void keep(std::shared_ptr<HeldLock> lock, engine::LocalTime asked);
-    /// Stops watching; false when the lock had been lost before.
+    /// Stops watching; false when the lock had been lost before. No renewal is sent behind it.
     bool forget(HeldLock& lock);
     [[nodiscard]] engine::LocalTime valid_until(const HeldLock& lock) const;
-    [[nodiscard]] Backend& backend() const { return *backend_; }
+    [[nodiscard]] LockService& service() const { return *service_; }
 
  private:
+    using LockRef = std::shared_ptr<HeldLock>;
+    /// Any will do: it spreads the renewals of one process.
+    static constexpr std::uint32_t kSpreadSeed = 1;
     /// What outlives the keeper until the last answer is there.
     struct Shared {
         mutable std::mutex mutex;
         std::condition_variable_any changed;
-        std::map<std::string, std::shared_ptr<HeldLock>> locks;  ///< By token.
+        std::map<std::pair<engine::LocalTime, std::uint64_t>, LockRef> agenda;
+        std::uint64_t next_number = 0;
+        std::minstd_rand random{kSpreadSeed};
     };
-    using Locks = std::vector<std::shared_ptr<HeldLock>>;
+    struct Renewal {
+        LockRef lock;
+        engine::Millis life;
+    };
 
     void watch(const std::stop_token& stop);
-    [[nodiscard]] static engine::LocalTime next_look(const Shared& shared);
-    [[nodiscard]] static Locks take_lapsed(Shared& shared, engine::LocalTime now);
-    [[nodiscard]] static Locks take_due(Shared& shared, engine::LocalTime now);
-    void renew(const Locks& due, engine::LocalTime now);
-    static void answered(Shared& shared, const std::shared_ptr<HeldLock>& lock,
-                         engine::LocalTime asked, const Result<engine::LockReply>& reply);
+    void look(std::vector<LockRef>& lapsed, std::vector<Renewal>& due, engine::LocalTime now);
+    void submit(const std::vector<Renewal>& due, engine::LocalTime now);
+    static void schedule(Shared& shared, const LockRef& lock);
+    static void granted(Shared& shared, HeldLock& lock, engine::LocalTime asked,
+                        engine::Millis certain, engine::Millis life);
 
-    std::shared_ptr<Backend> backend_;
+    std::shared_ptr<LockService> service_;
     std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
     std::jthread thread_;
 };

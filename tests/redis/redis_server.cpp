@@ -177,12 +177,14 @@ redis::Reply RedisServer::ask(std::vector<std::string> words) {
 }
 
 Result<redis::Reply> ask(redis::Server& server, redis::Call call) {
-    std::promise<Result<redis::Reply>> answered;
-    call.done = [&](Result<redis::Reply> reply) { answered.set_value(std::move(reply)); };
+    // Shared, because the answering thread may still be in it when the waiting one is gone.
+    const auto answered = std::make_shared<std::promise<Result<redis::Reply>>>();
+    auto answer = answered->get_future();
+    call.done = [answered](Result<redis::Reply> reply) { answered->set_value(std::move(reply)); };
     std::vector<redis::Call> calls;
     calls.push_back(std::move(call));
     server.submit(std::move(calls));
-    return answered.get_future().get();
+    return answer.get();
 }
 
 }  // namespace sekali::testing

@@ -15,6 +15,10 @@ constexpr std::size_t kMostWaiting = 200'000;
 /// without doubt.
 constexpr std::size_t kMostInFlight = 20'000;
 
+Error client_closed() {
+    return unreachable("its client was closed");
+}
+
 }  // namespace
 
 Client::Client(Loop& loop, const Address& address, std::shared_ptr<ssl_ctx_st> tls,
@@ -53,20 +57,27 @@ Client::Client(Loop& loop, const Address& address, std::shared_ptr<ssl_ctx_st> t
 }
 
 Client::~Client() {
+    close();
+}
+
+void Client::close() {
+    {
+        const std::lock_guard guard(mutex_);
+        if (std::exchange(closed_, true)) return;
+    }
     loop_.run([this] {
         alive_.reset();
         if (timer_) loop_.cancel(*timer_);
         command_dialer_.reset();
         subscriber_dialer_.reset();
-        const Error closed = unreachable("its client was closed");
         if (session_) {
-            session_->fail(closed);
+            session_->fail(client_closed());
             answer(*session_);
         }
         take_inbox();
-        for (Call& call : waiting_)
-            call.done(closed);
-        waiting_.clear();
+        for (Call& call : std::exchange(waiting_, {}))
+            call.done(client_closed());
+        channels_.clear();
     });
     locator_.reset();
 }
@@ -76,11 +87,20 @@ void Client::submit(std::vector<Call> calls) {
     for (Call& call : calls)
         call.deadline = now + call.timeout.value_or(timeout_);
     bool first = false;
+    bool closed = false;
     {
         const std::lock_guard guard(mutex_);
         first = inbox_.empty();
-        inbox_.insert(inbox_.end(), std::make_move_iterator(calls.begin()),
-                      std::make_move_iterator(calls.end()));
+        closed = closed_;
+        if (!closed) {
+            inbox_.insert(inbox_.end(), std::make_move_iterator(calls.begin()),
+                          std::make_move_iterator(calls.end()));
+        }
+    }
+    if (closed) {
+        for (Call& call : calls)
+            call.done(client_closed());
+        return;
     }
     if (!first) return;
     loop_.post([this, alive = std::weak_ptr(alive_)] {

@@ -24,9 +24,10 @@ class Client final : public Server {
     /// `loop` must outlive the client. Connects with the first call.
     Client(Loop& loop, const Address& address, std::shared_ptr<ssl_ctx_st> tls,
            bool sharded_channels = false);
-    /// Calls without an answer end with an error. Not to be called on the loop's thread.
+    /// Closes it. Only where it was closed before may it be the loop's thread.
     ~Client() override;
 
+    void close() override;
     void submit(std::vector<Call> calls) override;
     [[nodiscard]] Loop& loop() override { return loop_; }
     void subscribe(const std::string& channel, Told told) override;
@@ -58,6 +59,7 @@ class Client final : public Server {
 
     std::mutex mutex_;
     std::vector<Call> inbox_;
+    bool closed_ = false;
 
     // Only on the loop's thread.
     std::deque<Call> waiting_;

@@ -2,13 +2,14 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <future>
 #include <list>
 #include <random>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "backends/redis/errors.hpp"
 #include "base/clock.hpp"
 #include "base/errors.hpp"
 #include "base/ids.hpp"
@@ -53,12 +54,12 @@ Error conflict(std::string_view name, std::string_view holder) {
 /// Everything is on the loop's thread. Shared with answers that come when the lines are gone.
 class LockLines::Core : public std::enable_shared_from_this<Core> {
  public:
-    explicit Core(std::shared_ptr<LockPort> port)
-        : port_(std::move(port)), loop_(port_->server().loop()) {}
+    explicit Core(LockPort& port) : port_(port), loop_(port.server().loop()) {}
 
     void join(WishId id, LockWish wish);
     void cancel(WishId id);
-    void close();
+    /// Ends all wishes; `drained` is called when no request is on its way any more.
+    void close(std::function<void()> drained);
     [[nodiscard]] std::size_t size() const {
         return lines_.size() + channels_.size() + waiters_.size();
     }
@@ -75,6 +76,7 @@ class LockLines::Core : public std::enable_shared_from_this<Core> {
         bool gone = false;           ///< Answered, while a request of it is on its way.
         bool maybe_granted = false;  ///< An answer of it was lost.
         std::string holder;
+        std::optional<Error> trouble;  ///< What came instead of the latest answer.
         std::optional<Loop::TimerId> deadline;
     };
     struct Line {
@@ -98,9 +100,12 @@ class LockLines::Core : public std::enable_shared_from_this<Core> {
     void leave(const WaiterRef& waiter);
     void finish(const WaiterRef& waiter, Result<LockWish::Grant> result);
     void give_up(const WaiterRef& waiter, Error why);
+    [[nodiscard]] static Error overdue(const Waiter& waiter);
+    void sent();
+    void landed();
     void undo(const Waiter& waiter);
 
-    std::shared_ptr<LockPort> port_;
+    LockPort& port_;
     Loop& loop_;
     std::unordered_map<std::string, Line> lines_;
     /// Names of the lines that listen to a channel. Mostly one; without a prefix the locks `a` and
@@ -108,14 +113,15 @@ class LockLines::Core : public std::enable_shared_from_this<Core> {
     std::unordered_map<std::string, std::vector<std::string>> channels_;
     std::unordered_map<WishId, WaiterRef> waiters_;
     std::minstd_rand random_{static_cast<unsigned>(base::boot_ms())};
-    bool closed_ = false;
+    std::size_t on_their_way_ = 0;
+    std::function<void()> drained_;
 };
 
 void LockLines::Core::join(WishId id, LockWish wish) {
     const engine::LockAcquire& request = wish.request;
     auto waiter = std::make_shared<Waiter>();
     waiter->id = id;
-    waiter->line = (request.permits == 0 ? "l" : "p") + port_->key_of(request.ns, request.name);
+    waiter->line = (request.permits == 0 ? "l" : "p") + port_.key_of(request.ns, request.name);
     waiter->wish = std::move(wish);
     waiters_.emplace(id, waiter);
     const auto& until = waiter->wish.until;
@@ -123,17 +129,18 @@ void LockLines::Core::join(WishId id, LockWish wish) {
     if (until) {
         waiter->deadline = loop_.at(*until, [this, waiter] {
             waiter->deadline.reset();
-            give_up(waiter, conflict(waiter->wish.request.name, waiter->holder));
+            give_up(waiter, overdue(*waiter));
         });
     }
     Line& line = lines_[waiter->line];
-    if (line.channel.empty()) line.channel = port_->channel_of(waiter->wish.request);
+    if (line.channel.empty()) line.channel = port_.channel_of(waiter->wish.request);
     waiter->place = line.waiters.insert(line.waiters.end(), waiter);
     if (line.waiters.size() == 1) ask(waiter);
 }
 
 void LockLines::Core::ask(const WaiterRef& waiter) {
     waiter->asking = true;
+    sent();
     const engine::LocalTime asked{engine::Millis{base::boot_ms()}};
     std::vector<engine::LockPort::Call> calls;
     calls.push_back(
@@ -141,12 +148,13 @@ void LockLines::Core::ask(const WaiterRef& waiter) {
              waiter->asking = false;
              core->answered(waiter, asked, std::move(reply));
          }});
-    port_->submit(std::move(calls));
+    port_.submit(std::move(calls));
 }
 
 void LockLines::Core::answered(const WaiterRef& waiter, engine::LocalTime asked,
                                Result<LockReply> reply) {
     const bool granted = reply.ok() && reply->kind == LockReply::Kind::kAcquired;
+    waiter->trouble = reply.ok() ? std::nullopt : std::optional(reply.error());
     if (reply.ok()) waiter->maybe_granted = granted;
     if (!reply.ok() && reply.error().applied == Applied::kMaybe) waiter->maybe_granted = true;
     if (waiter->gone) {
@@ -206,7 +214,7 @@ void LockLines::Core::listen(const std::string& name, Line& line) {
     std::vector<std::string>& names = channels_[channel];
     names.push_back(name);
     if (names.size() > 1) return;
-    port_->server().subscribe(
+    port_.server().subscribe(
         channel, [this, channel](const ChannelEvent& event) { on_channel(channel, event); });
 }
 
@@ -216,7 +224,7 @@ void LockLines::Core::stop_listening(const std::string& name, const Line& line) 
     std::erase(found->second, name);
     if (!found->second.empty()) return;
     channels_.erase(found);
-    port_->server().unsubscribe(line.channel);
+    port_.server().unsubscribe(line.channel);
 }
 
 void LockLines::Core::rest(const std::string& name, Line& line, Millis time) {
@@ -285,7 +293,23 @@ void LockLines::Core::give_up(const WaiterRef& waiter, Error why) {
     if (!waiter->asking && waiter->maybe_granted) undo(*waiter);
     finish(waiter, std::move(why));
     // Only the first one's own request told when to look again.
-    if (was_first && !closed_) look(waiter->line);
+    if (was_first && !drained_) look(waiter->line);
+}
+
+Error LockLines::Core::overdue(const Waiter& waiter) {
+    if (waiter.trouble) return *waiter.trouble;
+    if (waiter.asking && waiter.holder.empty()) {
+        return unreachable("it did not answer in time", Applied::kMaybe);
+    }
+    return conflict(waiter.wish.request.name, waiter.holder);
+}
+
+void LockLines::Core::sent() {
+    ++on_their_way_;
+}
+
+void LockLines::Core::landed() {
+    if (--on_their_way_ == 0 && drained_) drained_();
 }
 
 void LockLines::Core::cancel(WishId id) {
@@ -295,10 +319,12 @@ void LockLines::Core::cancel(WishId id) {
     give_up(waiter, ended(ErrorCode::kCancelled, "the wait for the lock was ended"));
 }
 
-void LockLines::Core::close() {
-    closed_ = true;
+void LockLines::Core::close(std::function<void()> drained) {
+    drained_ = std::move(drained);
+    sent();
     while (!waiters_.empty())
         cancel(waiters_.begin()->first);
+    landed();
 }
 
 /// What may have been granted to nobody must not keep others out until it lapses.
@@ -309,15 +335,21 @@ void LockLines::Core::undo(const Waiter& waiter) {
                                          .name = request.name,
                                          .token = request.token,
                                          .permit = request.permits != 0},
-                     [](const Result<LockReply>&) {}});
-    port_->submit(std::move(calls));
+                     [core = shared_from_this()](const Result<LockReply>&) { core->landed(); }});
+    sent();
+    port_.submit(std::move(calls));
 }
 
 LockLines::LockLines(std::shared_ptr<LockPort> port)
-    : port_(std::move(port)), core_(std::make_shared<Core>(port_)) {}
+    : port_(std::move(port)), core_(std::make_shared<Core>(*port_)) {}
 
 LockLines::~LockLines() {
-    port_->server().loop().run([this] { core_->close(); });
+    // Shared, because the answering thread may still be in it when the waiting one is gone.
+    const auto drained = std::make_shared<std::promise<void>>();
+    auto answer = drained->get_future();
+    port_->server().loop().post(
+        [core = core_, drained] { core->close([drained] { drained->set_value(); }); });
+    answer.wait();
 }
 
 LockLines::WishId LockLines::wait(LockWish wish) {

@@ -37,7 +37,8 @@ class LockLines {
     using WishId = std::uint64_t;
 
     explicit LockLines(std::shared_ptr<LockPort> port);
-    /// Waiters end with `kCancelled`. Not to be called on the loop's thread.
+    /// Wishes end with `kCancelled`, and what is granted to one of them by a request that is still
+    /// on its way is freed: waits for its answer. Not to be called on the loop's thread.
     ~LockLines();
     LockLines(const LockLines&) = delete;
     LockLines& operator=(const LockLines&) = delete;

@@ -48,12 +48,14 @@ void Loop::post(Task task) {
 
 void Loop::run(const Task& task) {
     SEKALI_ASSERT(!on_thread(), "the loop cannot wait for itself");
-    std::promise<void> ran;
-    post([&] {
+    // Shared, because the answering thread may still be in it when the waiting one is gone.
+    const auto ran = std::make_shared<std::promise<void>>();
+    auto answer = ran->get_future();
+    post([&task, ran] {
         task();
-        ran.set_value();
+        ran->set_value();
     });
-    ran.get_future().wait();
+    answer.wait();
 }
 
 Loop::TimerId Loop::at(TimePoint time, Task task) {

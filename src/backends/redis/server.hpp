@@ -24,6 +24,10 @@ class Server {
  public:
     virtual ~Server() = default;
 
+    /// Ends: calls without an answer get an error, later ones at once. Not to be called on the
+    /// loop's thread. A second call does nothing.
+    virtual void close() = 0;
+
     /// Sends calls in order; each is answered once. Thread-safe.
     virtual void submit(std::vector<Call> calls) = 0;
     [[nodiscard]] virtual Loop& loop() = 0;
