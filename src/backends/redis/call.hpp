@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <optional>
@@ -28,8 +29,12 @@ struct Call {
     Done done{};
     std::optional<Millis> timeout{};  ///< Default: the address's.
     bool asking = false;              ///< A cluster's node has said ASK.
+    /// Where there is no connection by then it ends as not applied, before its deadline.
+    TimePoint send_by = TimePoint::max();
 
     TimePoint deadline{};  ///< Set when it is submitted.
+
+    [[nodiscard]] TimePoint waits_until() const { return std::min(deadline, send_by); }
 };
 
 /// Appends a request in the form of the RESP 2 specification.

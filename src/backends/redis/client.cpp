@@ -166,8 +166,8 @@ void Client::expire_waiting(TimePoint now) {
     std::deque<Call> left;
     std::vector<Call> overdue;
     for (Call& call : waiting_)
-        (call.deadline <= now ? overdue.push_back(std::move(call))
-                              : left.push_back(std::move(call)));
+        (call.waits_until() <= now ? overdue.push_back(std::move(call))
+                                   : left.push_back(std::move(call)));
     waiting_.swap(left);
     for (Call& call : overdue) {
         Error error = last_failure_;
@@ -183,7 +183,7 @@ void Client::arm() {
     if (subscriber_) next = std::min(next.value_or(TimePoint::max()), subscriber_->next_deadline());
     if (!session_ || !session_->ready()) {
         for (const Call& call : waiting_)
-            next = std::min(next.value_or(TimePoint::max()), call.deadline);
+            next = std::min(next.value_or(TimePoint::max()), call.waits_until());
     }
     if (!next) return;
     timer_ = loop_.at(*next, [this] {

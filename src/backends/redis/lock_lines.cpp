@@ -28,6 +28,9 @@ constexpr Millis kLongestPolledRest{500};
 /// A holder's last millisecond has ended when the server's clock says so, not before.
 constexpr Millis kAfterItsEnd{1};
 
+/// Before a wait ends: what could not be sent by then certainly was not applied.
+constexpr Millis kToSayWhy{20};
+
 /// `<uuid>:<number>`, as sekali and Redisson sign; both publish their releases.
 bool publishes(std::string_view holder) {
     constexpr std::size_t kUuid = 36;
@@ -101,7 +104,7 @@ class LockLines::Core : public std::enable_shared_from_this<Core> {
     void finish(const WaiterRef& waiter, Result<LockWish::Grant> result);
     void give_up(const WaiterRef& waiter, Error why);
     [[nodiscard]] static Error overdue(const Waiter& waiter);
-    void sent();
+    [[nodiscard]] static TimePoint send_by(const Waiter& waiter);
     void landed();
     void undo(const Waiter& waiter);
 
@@ -140,15 +143,14 @@ void LockLines::Core::join(WishId id, LockWish wish) {
 
 void LockLines::Core::ask(const WaiterRef& waiter) {
     waiter->asking = true;
-    sent();
+    ++on_their_way_;
     const engine::LocalTime asked{engine::Millis{base::boot_ms()}};
-    std::vector<engine::LockPort::Call> calls;
-    calls.push_back(
-        {waiter->wish.request, [core = shared_from_this(), waiter, asked](Result<LockReply> reply) {
-             waiter->asking = false;
-             core->answered(waiter, asked, std::move(reply));
-         }});
-    port_.submit(std::move(calls));
+    port_.acquire(waiter->wish.request, send_by(*waiter),
+                  [core = shared_from_this(), waiter, asked](Result<LockReply> reply) {
+                      waiter->asking = false;
+                      core->answered(waiter, asked, std::move(reply));
+                      core->landed();
+                  });
 }
 
 void LockLines::Core::answered(const WaiterRef& waiter, engine::LocalTime asked,
@@ -304,8 +306,11 @@ Error LockLines::Core::overdue(const Waiter& waiter) {
     return conflict(waiter.wish.request.name, waiter.holder);
 }
 
-void LockLines::Core::sent() {
-    ++on_their_way_;
+TimePoint LockLines::Core::send_by(const Waiter& waiter) {
+    if (!waiter.place || !waiter.wish.until) return TimePoint::max();
+    const TimePoint now = base::steady_now();
+    const TimePoint until = *waiter.wish.until;
+    return std::max(until - kToSayWhy, now + (until - now) / 2);
 }
 
 void LockLines::Core::landed() {
@@ -321,7 +326,7 @@ void LockLines::Core::cancel(WishId id) {
 
 void LockLines::Core::close(std::function<void()> drained) {
     drained_ = std::move(drained);
-    sent();
+    ++on_their_way_;
     while (!waiters_.empty())
         cancel(waiters_.begin()->first);
     landed();
@@ -336,7 +341,7 @@ void LockLines::Core::undo(const Waiter& waiter) {
                                          .token = request.token,
                                          .permit = request.permits != 0},
                      [core = shared_from_this()](const Result<LockReply>&) { core->landed(); }});
-    sent();
+    ++on_their_way_;
     port_.submit(std::move(calls));
 }
 

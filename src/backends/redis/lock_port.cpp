@@ -86,7 +86,7 @@ std::string LockPort::channel_of(const engine::LockAcquire& request) const {
                                 : permit_names(std::move(key)).channel;
 }
 
-redis::Call LockPort::acquire(const engine::LockAcquire& command, Done done) const {
+redis::Call LockPort::acquisition(const engine::LockAcquire& command, Done done) const {
     redis::Call call;
     std::string key = key_of(command.ns, command.name);
     if (command.permits == 0) {
@@ -108,6 +108,13 @@ redis::Call LockPort::acquire(const engine::LockAcquire& command, Done done) con
         done(read_acquired(*reply));
     };
     return call;
+}
+
+void LockPort::acquire(const engine::LockAcquire& command, TimePoint send_by, Done done) {
+    std::vector<redis::Call> calls;
+    calls.push_back(acquisition(command, std::move(done)));
+    calls.back().send_by = send_by;
+    server_->submit(std::move(calls));
 }
 
 redis::Call LockPort::release(const engine::LockRelease& command, Done done) const {
@@ -199,7 +206,7 @@ void LockPort::submit(std::vector<Call> calls) {
     };
     for (auto& [command, done] : calls) {
         if (const auto* wanted = std::get_if<engine::LockAcquire>(&command)) {
-            requests.push_back(acquire(*wanted, std::move(done)));
+            requests.push_back(acquisition(*wanted, std::move(done)));
         } else if (const auto* ended = std::get_if<engine::LockRelease>(&command)) {
             requests.push_back(release(*ended, std::move(done)));
         } else if (const auto& renewed = std::get<engine::LockRenew>(command); renewed.permit) {

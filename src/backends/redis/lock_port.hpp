@@ -27,6 +27,9 @@ class LockPort final : public engine::LockPort {
         : server_(std::move(server)), settings_(std::move(settings)) {}
 
     void submit(std::vector<Call> calls) override;
+    /// Asks for one lock; where there is no connection by `send_by` it is not asked for.
+    void acquire(const engine::LockAcquire& command, TimePoint send_by,
+                 std::function<void(Result<engine::LockReply>)> done);
     [[nodiscard]] bool in_store() const override { return false; }
 
     [[nodiscard]] Server& server() const { return *server_; }
@@ -40,7 +43,7 @@ class LockPort final : public engine::LockPort {
     using Done = std::function<void(Result<engine::LockReply>)>;
     struct Renewals;
 
-    [[nodiscard]] redis::Call acquire(const engine::LockAcquire& command, Done done) const;
+    [[nodiscard]] redis::Call acquisition(const engine::LockAcquire& command, Done done) const;
     [[nodiscard]] redis::Call release(const engine::LockRelease& command, Done done) const;
     [[nodiscard]] redis::Call renew_permit(const engine::LockRenew& command, Done done) const;
 
