@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "backends/redis/address.hpp"
 #include "base/errors.hpp"
 #include "base/text.hpp"
 #include "cli/nearest.hpp"
@@ -76,7 +77,8 @@ void take_synchronous(std::string_view field, StoreAddress& address) {
     for (const std::string_view known : kSchemes) {
         if (scheme != known) continue;
         throw Failure(usage_error(fmt::format("{}: {}: is not built in yet", field, scheme),
-                                  "this build knows sqlite:PATH"));
+                                  scheme.starts_with("redis") ? "redis has locks only: --lock-url"
+                                                              : "this build knows sqlite:PATH"));
     }
     std::string hint = did_you_mean(scheme, kSchemes);
     if (scheme.empty() || rest.empty()) hint = "write sqlite:PATH";
@@ -122,6 +124,7 @@ StoreAddress store_address(const Arguments& args, const Arguments::Environment& 
     for (const std::string_view part : kParts) {
         const auto url = args.text(part);
         if (!url) continue;
+        if (part == "lock-url" && redis::is_redis_url(*url)) continue;  // locks of their own
         if (args.from_call(part) && args.from_call("url")) {
             throw Failure(usage_error(fmt::format("--url and --{} are both given", part),
                                       "--url names queue, store and locks at once"));

@@ -33,7 +33,24 @@ constexpr OptionSpec kGlobals[] = {
      .origin = Origin::kSetting},
     {.name = "queue-url", .value = "URL", .help = "the queue alone", .origin = Origin::kSetting},
     {.name = "store-url", .value = "URL", .help = "the store alone", .origin = Origin::kSetting},
-    {.name = "lock-url", .value = "URL", .help = "the locks alone", .origin = Origin::kSetting},
+    {.name = "lock-url",
+     .value = "URL",
+     .help = "the locks alone, e.g. redis://db1",
+     .origin = Origin::kSetting},
+    {.name = "lock-prefix",
+     .value = "TEXT",
+     .help =
+         "before the names of locks on redis; default is `sekali:NS:lock:`, an empty one shares "
+         "names with other programs",
+     .origin = Origin::kSetting},
+    {.name = "lock-profile",
+     .value = "PROFILE",
+     .help =
+         "how locks on redis are written: as Redisson does, which is the default, or as Laravel "
+         "and others do",
+     .kind = ValueKind::kChoice,
+     .origin = Origin::kSetting,
+     .choices = "redisson|string"},
     {.name = "namespace",
      .value = "NS",
      .help = "keeps tenants and tests apart; default is `default`",

@@ -7,11 +7,13 @@
 #include "base/durations.hpp"
 #include "base/errors.hpp"
 #include "base/json_writer.hpp"
+#include "base/limits.hpp"
 #include "base/text.hpp"
 #include "cli/address.hpp"
 #include "cli/command_table.hpp"
 #include "cli/connect.hpp"
 #include "cli/foreground.hpp"
+#include "cli/outside_locks.hpp"
 #include "sekali/lock.hpp"
 
 namespace sekali::cli {
@@ -51,20 +53,34 @@ constexpr OptionSpec kOptions[] = {
      .origin = Origin::kSetting},
     {.name = "mode",
      .value = "MODE",
-     .help = "write: alone, the only mode of sqlite; default",
+     .help = "write: alone, the default and the only mode of sqlite; permits=N: one of N at the "
+             "same time, on redis",
      .kind = kText},
 };
 
-LockOptions lock_options(const Arguments& args) {
-    if (const std::string mode = args.text_or("mode", "write"); mode != "write") {
+/// The N of `--mode permits=N`; 0 for a lock.
+std::uint32_t permits_of(const Arguments& args, bool on_redis) {
+    constexpr std::string_view kPermits = "permits=";
+    constexpr std::uint64_t kMostPermits = 1'000'000;
+    const std::string mode = args.text_or("mode", "write");
+    if (mode == "write") return 0;
+    if (!on_redis || !mode.starts_with(kPermits)) {
         throw Failure(base::usage_error(
-            fmt::format("--mode {} is not to be had on sqlite", base::quoted(mode)),
-            "sqlite has --mode write"));
+            fmt::format("--mode {} is not to be had on {}", base::quoted(mode),
+                        on_redis ? "redis" : "sqlite"),
+            on_redis ? "redis has --mode write and permits=N" : "sqlite has --mode write"));
     }
+    const std::string_view count = std::string_view(mode).substr(kPermits.size());
+    return static_cast<std::uint32_t>(
+        base::parse_count("--mode permits", count, 1, kMostPermits).value());
+}
+
+LockOptions lock_options(const Arguments& args, bool on_redis) {
+    LockOptions options;
+    options.permits = permits_of(args, on_redis);
     if (args.flag("no-wait") && args.has("wait")) {
         throw Failure(base::usage_error("--wait and --no-wait are both given"));
     }
-    LockOptions options;
     options.ttl = args.duration("ttl").value_or(options.ttl);
     options.wait = args.flag("no-wait") ? milliseconds{0} : args.duration("wait");
     options.renew = !args.flag("no-renew");
@@ -81,26 +97,36 @@ class WaitingNote {
         constexpr milliseconds kPatience{1000};
         if (told_ || waited < kPatience || !Output::is_terminal(STDERR_FILENO)) return;
         told_ = true;
-        std::optional<Store> store = open_if_exists(context_);
-        if (!store) return;
-        const auto lock =
-            store->read([&](engine::Tables& tables) { return tables.lock(context_.ns(), name_); });
-        const std::string holder =
-            lock && !lock->owner.empty() ? fmt::format(", held by {}", lock->owner) : "";
-        context_.out.note(fmt::format("waiting for lock {}{}", base::quoted(name_), holder));
+        const std::string holder = holder_now();
+        const std::string held = holder.empty() ? "" : fmt::format(", held by {}", holder);
+        context_.out.note(fmt::format("waiting for lock {}{}", base::quoted(name_), held));
     }
 
  private:
+    [[nodiscard]] std::string holder_now() {
+        if (outside_locks(context_)) return {};  // `locks show` tells; this must not wait for it
+        std::optional<Store> store = open_if_exists(context_);
+        if (!store) return {};
+        const auto lock =
+            store->read([&](engine::Tables& tables) { return tables.lock(context_.ns(), name_); });
+        return lock ? lock->owner : "";
+    }
+
     CommandContext& context_;
     std::string name_;
     bool told_ = false;
 };
 
+LockClient open_client(CommandContext& context, const std::optional<OutsideLocks>& outside) {
+    if (outside) return LockClient::open(outside->url, outside->options).value();
+    return LockClient::open(prepare_store(context).full_url(), context.ns()).value();
+}
+
 std::optional<Result<LockHandle>> acquire(CommandContext& context, Foreground& foreground,
                                           const std::string& name) {
-    LockOptions options = lock_options(context.args);
-    const StoreAddress address = prepare_store(context);
-    LockClient client = LockClient::open(address.full_url(), context.ns()).value();
+    const auto outside = outside_locks(context);
+    LockOptions options = lock_options(context.args, outside.has_value());
+    LockClient client = open_client(context, outside);
     std::optional<Result<LockHandle>> handle;
     WaitingNote note(context, name);
     foreground.wait(
@@ -187,6 +213,7 @@ constinit const CommandSpec kLockCommand = {
     .options = kOptions,
     .examples =
         "  sekali lock deploy -- ./deploy.sh\n"
+        "  sekali lock deploy --lock-url redis://db1 -- ./deploy.sh\n"
         "  sekali lock nightly --no-wait --conflict-status 75 -- ./backup.sh",
     .run = run,
     .tail = Tail::kCommand,

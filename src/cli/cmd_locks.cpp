@@ -6,6 +6,7 @@
 #include "cli/command_table.hpp"
 #include "cli/connect.hpp"
 #include "cli/listing.hpp"
+#include "cli/outside_locks.hpp"
 #include "cli/people.hpp"
 #include "cli/shared_options.hpp"
 #include "engine/operations.hpp"
@@ -45,6 +46,7 @@ void write_lock(base::JsonWriter& json, const LockView& view) {
 }
 
 int list(CommandContext& context) {
+    if (const auto outside = outside_locks(context)) return list_outside_locks(context, *outside);
     std::vector<LockView> locks;
     if (std::optional<Store> store = open_if_exists(context)) {
         store->read([&](engine::Tables& tables) {
@@ -63,13 +65,8 @@ int list(CommandContext& context) {
                       });
 }
 
-Error free_lock(std::string_view name) {
-    return {.code = ErrorCode::kNotFound,
-            .message = fmt::format("lock {} is free", base::quoted(name)),
-            .hint = "sekali locks list shows the ones that are held"};
-}
-
 int show(CommandContext& context) {
+    if (const auto outside = outside_locks(context)) return show_outside_lock(context, *outside);
     const std::string name = *context.args.positional(0);
     std::optional<Store> store = open_if_exists(context);
     if (!store) throw Failure(free_lock(name));
@@ -98,6 +95,7 @@ int show(CommandContext& context) {
 }
 
 int break_one(CommandContext& context) {
+    if (const auto outside = outside_locks(context)) return break_outside_lock(context, *outside);
     const std::string name = *context.args.positional(0);
     confirm(context, fmt::format("break lock {}", base::quoted(name)));
     Store store = open_store(context, OpenMode::kExisting);

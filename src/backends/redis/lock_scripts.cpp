@@ -65,16 +65,6 @@ redis.call(ARGV[3], ARGV[2], '0')
 return 1
 )lua";
 
-constexpr std::string_view kHashShow = R"lua(
-local fields = redis.call('hkeys', KEYS[1])
-local holder, holders = false, 0
-for _, field in ipairs(fields) do
-    if field ~= 'mode' then holder, holders = field, holders + 1 end
-end
-if not holder then return false end
-return {holder, redis.call('pttl', KEYS[1]), redis.call('get', KEYS[2]) or '0', holders}
-)lua";
-
 // SET NX PX and the compare-and-delete script of the Redis documentation, in one piece with the
 // fence.
 
@@ -103,19 +93,6 @@ constexpr std::string_view kStringRelease = R"lua(
 if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end
 redis.call('del', KEYS[1])
 redis.call(ARGV[3], ARGV[2], '0')
-return 1
-)lua";
-
-constexpr std::string_view kStringShow = R"lua(
-local holder = redis.call('get', KEYS[1])
-if not holder then return false end
-return {holder, redis.call('pttl', KEYS[1]), redis.call('get', KEYS[2]) or '0', 1}
-)lua";
-
-/// RedissonLock.forceUnlockAsync.
-constexpr std::string_view kTakeAway = R"lua(
-if redis.call('del', KEYS[1]) == 0 then return 0 end
-redis.call(ARGV[2], ARGV[1], '0')
 return 1
 )lua";
 
@@ -165,6 +142,44 @@ if tonumber(ends) <= now then return 0 end
 return 1
 )lua";
 
+constexpr std::string_view kShow = R"lua(
+local kind = redis.call('type', KEYS[1]).ok
+if kind == 'none' then return false end
+local fence = redis.call('get', KEYS[2]) or '0'
+if kind == 'string' and redis.call('exists', KEYS[3]) == 0 then
+    local holder = redis.call('get', KEYS[1])
+    -- the number of permits of a semaphore that nobody uses
+    if #holder < 8 and string.match(holder, '^%d+$') then return false end
+    return {holder, redis.call('pttl', KEYS[1]), fence, 1}
+end
+if kind == 'string' then
+    local time = redis.call('time')
+    local now = time[1] * 1000 + math.floor(time[2] / 1000)
+    local held = redis.call('zrangebyscore', KEYS[3], now, '+inf', 'WITHSCORES')
+    if #held == 0 then return false end
+    return {held[1], math.floor(tonumber(held[2]) - now), '0', #held / 2}
+end
+if kind ~= 'hash' then return false end
+local holder, holders = false, 0
+for _, field in ipairs(redis.call('hkeys', KEYS[1])) do
+    if field ~= 'mode' then holder, holders = field, holders + 1 end
+end
+if not holder then return false end
+return {holder, redis.call('pttl', KEYS[1]), fence, holders}
+)lua";
+
+/// For locks RedissonLock.forceUnlockAsync.
+constexpr std::string_view kTakeAway = R"lua(
+local permits = redis.call('zcard', KEYS[2])
+if redis.call('del', KEYS[1], KEYS[2]) == 0 then return 0 end
+if permits > 0 then
+    redis.call(ARGV[3], ARGV[2], permits)
+else
+    redis.call(ARGV[3], ARGV[1], '0')
+end
+return 1
+)lua";
+
 Script with_fence(std::string_view text) {
     return Script(std::string(kNextFence).append(text));
 }
@@ -173,15 +188,20 @@ Script with_fence(std::string_view text) {
 
 const LockScripts& lock_scripts(LockProfile profile) {
     static const LockScripts hash{with_fence(kHashAcquire), Script(kHashRenew),
-                                  Script(kHashRelease), Script(kTakeAway), Script(kHashShow)};
+                                  Script(kHashRelease)};
     static const LockScripts string{with_fence(kStringAcquire), Script(kStringRenew),
-                                    Script(kStringRelease), Script(kTakeAway), Script(kStringShow)};
+                                    Script(kStringRelease)};
     return profile == LockProfile::kRedisson ? hash : string;
 }
 
 const PermitScripts& permit_scripts() {
     static const PermitScripts scripts{Script(kPermitAcquire), Script(kPermitRenew),
                                        Script(kPermitRelease)};
+    return scripts;
+}
+
+const AdminScripts& admin_scripts() {
+    static const AdminScripts scripts{Script(kShow), Script(kTakeAway)};
     return scripts;
 }
 

@@ -15,11 +15,6 @@ struct LockScripts {
     Script renew;
     /// KEYS lock; ARGV owner, channel, publish command. Replies 1, or 0 when it was not held.
     Script release;
-    /// KEYS lock; ARGV channel, publish command. Replies 1, or 0 when it was free.
-    Script take_away;
-    /// KEYS lock, fence. Replies nil when it is free; else holder, rest of its life, fence, number
-    /// of holders.
-    Script show;
 };
 
 [[nodiscard]] const LockScripts& lock_scripts(LockProfile profile);
@@ -37,5 +32,17 @@ struct PermitScripts {
 };
 
 [[nodiscard]] const PermitScripts& permit_scripts();
+
+/// For people; they find out by themselves what kind of lock a key is.
+struct AdminScripts {
+    /// KEYS lock, fence, holders of permits. Replies nil when it is free; else a holder, the rest
+    /// of its life, the fence, the number of holders.
+    Script show;
+    /// KEYS lock, holders of permits; ARGV channel of locks, of permits, publish command. Replies
+    /// 1, or 0 when it was free.
+    Script take_away;
+};
+
+[[nodiscard]] const AdminScripts& admin_scripts();
 
 }  // namespace sekali::redis
