@@ -7,7 +7,7 @@ BUILD := cmake --build --parallel $(JOBS) --preset
 
 .DEFAULT_GOAL := build
 .NOTPARALLEL:
-.PHONY: build demo test bench sanitize asan tsan format lint lint-deep install clean help
+.PHONY: build demo test test-interop bench sanitize asan tsan format lint lint-deep install clean help
 
 build: ## builds the command, build/release/sekali
 	@scripts/install-deps build
@@ -22,6 +22,12 @@ test: ## builds and runs every test
 	cmake --preset release --log-level=NOTICE
 	$(BUILD) release
 	ctest --preset release --parallel $(JOBS)
+
+test-interop: ## shares locks on Redis with Redisson, Laravel and redis-py
+	@scripts/install-deps build test interop
+	cmake --preset release --log-level=NOTICE
+	$(BUILD) release --target lock_peer
+	tests/interop/run build/release
 
 bench: build ## measures throughput and latency beside the raw limit of this machine
 	$(SEKALI) bench
