@@ -25,7 +25,8 @@ const CommandSpec kWorkCommand = {
         "Takes jobs and runs their handlers: commands (--exec), HTTP services (--http). The\n"
         "payload is the command's standard input, its standard output the result. Exit status 0\n"
         "is success, 75 says that nothing was applied (retry), 65 that no retry can help; any\n"
-        "other is retried. SIGTERM or Ctrl-C finishes what runs; a second one stops at once.",
+        "other is retried. SIGTERM or Ctrl-C finishes what runs; a second one stops at once.\n"
+        "SIGUSR1 takes nothing more and lets what runs go on.",
     .options = work_options(),
     .examples =
         "  sekali work --exec 'payment.charge=./charge.sh'\n"

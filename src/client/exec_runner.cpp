@@ -4,6 +4,7 @@
 
 #include <sys/wait.h>
 
+#include <cerrno>
 #include <csignal>
 #include <utility>
 
@@ -95,6 +96,29 @@ Answer::Kind answer_of(const process::ExecOutcome& end, int wait_status) {
     return Answer::Kind::kCannotTell;
 }
 
+/// Whether this worker could not start a program, rather than this program not be started.
+bool is_shortage(int errno_value) {
+    switch (errno_value) {
+        case EAGAIN:
+        case ECANCELED:
+        case EMFILE:
+        case ENFILE:
+        case ENOMEM:
+            return true;
+        default:
+            return false;
+    }
+}
+
+/// A shortage is the worker's, not the job's: it is handed back and no attempt is spent.
+Outcome not_started(std::string error, bool shortage) {
+    Outcome outcome = failed_run(std::move(error), true);
+    if (!shortage) return outcome;
+    outcome.kind = Outcome::Kind::kInterrupted;
+    outcome.reason = "not_started";
+    return outcome;
+}
+
 }  // namespace
 
 ExecRunner::ExecRunner(process::Guard& guard, std::map<std::string, ExecKind, std::less<>> kinds,
@@ -151,7 +175,8 @@ void ExecRunner::launch(Launch what, const engine::RunRef& ref, const engine::De
     } else if (what.role == Role::kProbe) {
         inbox_->push(engine::event::ProbeEnded{what.run, Answer::Kind::kCannotTell, {}});
     } else {
-        inbox_->push(engine::event::HandlerEnded{what.run, failed_run(id.error().message, true)});
+        inbox_->push(engine::event::HandlerEnded{
+            what.run, not_started(id.error().message, id.error().retryable)});
     }
 }
 
@@ -214,7 +239,8 @@ void ExecRunner::on_spawn_failure(const process::SpawnFailed& failed) {
     if (child.role == Role::kProbe) {
         inbox_->push(engine::event::ProbeEnded{child.run, Answer::Kind::kCannotTell, {}});
     } else {
-        inbox_->push(engine::event::HandlerEnded{child.run, failed_run(failed.message, true)});
+        inbox_->push(engine::event::HandlerEnded{
+            child.run, not_started(failed.message, is_shortage(failed.errno_value))});
     }
     children_.erase(found);
 }

@@ -57,7 +57,6 @@ class ExecRunner final : public Runner {
 
     void launch(Launch what, const engine::RunRef& ref, const engine::Delivery& delivery,
                 const engine::Started& started, engine::LocalTime deadline);
-    void signal(engine::RunId run, int signal);
     void on_exit(process::ChildExited exited);
     void on_gone(process::ChildId id, bool all_gone);
     void on_spawn_failure(const process::SpawnFailed& failed);

@@ -47,7 +47,7 @@ Error no_descriptor() {
     return error;
 }
 
-/// Turns signals into stop requests, on a thread of its own.
+/// Turns signals into requests to stop or to be quiet, on a thread of its own.
 class SignalWatch {
  public:
     SignalWatch(process::SignalSource& signals, WorkerRuntime& runtime)
@@ -71,6 +71,7 @@ class SignalWatch {
             if (ready[1].revents != 0) return;
             for (int signal = signals_.next().number; signal != 0;
                  signal = signals_.next().number) {
+                if (signal == SIGUSR1) runtime_.quiet();
                 switch (latch.feed(signal)) {
                     case process::StopLevel::kRun:
                         break;
@@ -165,7 +166,7 @@ class WorkerProcess {
 int WorkerProcess::run(bool supervised) {
     const std::string id = base::random_hex(8);
     // First of all, so that a stop while the store is being opened is a stop like every other.
-    auto signals = process::SignalSource::install({SIGTERM, SIGINT}).value();
+    auto signals = process::SignalSource::install({SIGTERM, SIGINT, SIGUSR1}).value();
     const Liveness life = prove_life(plan_.url, id).value();
     auto guard = process::Guard::start({.alive_fd = life.descriptor}).value();
     // A handler that writes into a closed socket shall get an error; children of the guard are not

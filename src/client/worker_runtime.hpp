@@ -51,7 +51,8 @@ class WorkerRuntime {
 
     /// Works until it was stopped or is drained; once. Blocks.
     [[nodiscard]] RuntimeExit run();
-    /// Both thread-safe.
+    /// All thread-safe.
+    void quiet() { shell_->quiet(); }
     void stop() { shell_->stop(); }
     void stop_now() { shell_->stop_now(); }
 

@@ -161,6 +161,10 @@ void WorkerShell::stop_now() {
     inbox_->push(event::StopNow{});
 }
 
+void WorkerShell::quiet() {
+    inbox_->push(event::QuietRequested{});
+}
+
 void WorkerShell::perform(std::vector<Action> actions) {
     for (Action& next : actions)
         std::visit(Performer{*this}, std::move(next));

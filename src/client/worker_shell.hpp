@@ -58,6 +58,8 @@ class WorkerShell {
     void stop();
     /// Ends at once. Thread-safe.
     void stop_now();
+    /// Claims nothing more; what runs goes on. Thread-safe.
+    void quiet();
 
  private:
     struct Performer;

@@ -126,6 +126,8 @@ struct ProbeEnded {
 };
 /// Something may have become ready.
 struct ChangeSeen {};
+/// No new claims from now on; what runs goes on without a bound.
+struct QuietRequested {};
 /// First signal: no new claims; what runs may go on until the grace is over.
 struct StopRequested {};
 /// Second signal: end at once.
@@ -133,10 +135,10 @@ struct StopNow {};
 
 }  // namespace event
 
-using Event =
-    std::variant<event::Start, event::Tick, event::QueueAnswered, event::StoreAnswered,
-                 event::LockAnswered, event::HandlerEnded, event::CommitRequested, event::LockTaken,
-                 event::ProbeEnded, event::ChangeSeen, event::StopRequested, event::StopNow>;
+using Event = std::variant<event::Start, event::Tick, event::QueueAnswered, event::StoreAnswered,
+                           event::LockAnswered, event::HandlerEnded, event::CommitRequested,
+                           event::LockTaken, event::ProbeEnded, event::ChangeSeen,
+                           event::QuietRequested, event::StopRequested, event::StopNow>;
 
 // ---- actions
 // -----------------------------------------------------------------------------------------

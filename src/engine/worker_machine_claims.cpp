@@ -31,7 +31,8 @@ std::size_t WorkerMachine::Core::credit() const {
 }
 
 bool WorkerMachine::Core::may_claim() const {
-    if (stopping_ || solo_ != 0 || waiting_suspect() != nullptr || config_.kinds.empty()) {
+    if (stopping_ || quiet_ || solo_ != 0 || waiting_suspect() != nullptr ||
+        config_.kinds.empty()) {
         return false;
     }
     return (config_.queue.push || claims_in_flight_ == 0) && credit() > 0;
@@ -105,7 +106,7 @@ void WorkerMachine::Core::take_delivery(const Delivery& delivery, LocalTime aske
     ++staged(kept.stage);
     if (kept.setup == nullptr) {
         give_back(kept, kUnservedKind);
-    } else if (stopping_) {
+    } else if (stopping_ || quiet_) {
         give_back(kept, std::nullopt);
     } else {
         advance_leases(kept);  // the answer may have come when the claim's lease was over already

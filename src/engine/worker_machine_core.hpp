@@ -129,6 +129,7 @@ class WorkerMachine::Core {
     void handle(event::CommitRequested& request);
     void handle(event::LockTaken& taken);
     void handle(event::ProbeEnded& ended);
+    void handle(event::QuietRequested&);
     void handle(event::ChangeSeen&) { something_ready(); }
     void handle(event::StopRequested&);
     void handle(event::StopNow&);
@@ -223,6 +224,7 @@ class WorkerMachine::Core {
     void recover();
     void recover_answered(const Result<StoreReply>& reply);
     void begin_stop(Millis grace);
+    void give_back_unstarted();
     void begin_stop(LocalTime stop_at, LocalTime kill_at, LocalTime exit_by);
     void advance_stop();
     void advance_exit();
@@ -263,6 +265,7 @@ class WorkerMachine::Core {
     std::int64_t recover_after_ = 0;
 
     bool stopping_ = false;
+    bool quiet_ = false;
     bool drained_ = false;
     bool recycle_ = false;
     LocalTime stop_at_{}, kill_at_{}, exit_by_{};  ///< While stopping.

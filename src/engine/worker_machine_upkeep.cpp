@@ -72,7 +72,7 @@ void WorkerMachine::Core::heartbeat(bool leave) {
     for (const auto& [kind, setup] : config_.kinds)
         command.worker.kinds.push_back(kind);
     command.worker.concurrency = static_cast<std::uint32_t>(config_.concurrency);
-    command.worker.stopping = stopping_;
+    command.worker.stopping = stopping_ || quiet_;
     command.lease = config_.lease;
     command.leave = leave;
     heartbeat_at_ = now_ + config_.lease / 3;
@@ -109,6 +109,13 @@ void WorkerMachine::Core::recover_answered(const Result<StoreReply>& reply) {
 
 // ---- the way out
 
+void WorkerMachine::Core::handle(event::QuietRequested&) {
+    if (quiet_ || stopping_) return;
+    quiet_ = true;
+    heartbeat_at_ = now_;  // so that lists show it
+    give_back_unstarted();
+}
+
 void WorkerMachine::Core::handle(event::StopRequested&) {
     begin_stop(config_.grace);
 }
@@ -130,6 +137,10 @@ void WorkerMachine::Core::begin_stop(LocalTime stop_at, LocalTime kill_at, Local
     if (stopping_) return;
     stopping_ = true;
     heartbeat_at_ = now_;  // so that lists show it
+    give_back_unstarted();
+}
+
+void WorkerMachine::Core::give_back_unstarted() {
     for (auto next = runs_.begin(); next != runs_.end();) {
         Run& run = (next++)->second;
         const bool idle = run.request.tag == 0 && !run.maybe_begun;

@@ -53,11 +53,15 @@ Result<SignalSource> SignalSource::install(std::initializer_list<int> signals) {
     action.sa_sigaction = on_signal;
     action.sa_flags = SA_SIGINFO | SA_RESTART;
     ::sigfillset(&action.sa_mask);
+    sigset_t unblocked;
+    ::sigemptyset(&unblocked);
     for (const int number : signals) {
         struct sigaction previous {};
         ::sigaction(number, &action, &previous);
         source.previous_.emplace_back(number, previous);
+        ::sigaddset(&unblocked, number);
     }
+    ::pthread_sigmask(SIG_UNBLOCK, &unblocked, nullptr);
     return source;
 }
 

@@ -32,7 +32,8 @@ struct ReceivedSignal {
 
 /// Signals as a descriptor to poll. One at a time in a process, since handlers belong to the
 /// process; a second one is refused. The handlers, unlike a blocked mask, are not inherited by
-/// programs that a handler of the user starts. Restores the previous handlers at its end.
+/// programs that a handler of the user starts. Signals that were blocked until then are delivered.
+/// Restores the previous handlers at its end.
 class SignalSource {
  public:
     [[nodiscard]] static Result<SignalSource> install(std::initializer_list<int> signals);

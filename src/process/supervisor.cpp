@@ -58,6 +58,7 @@ class Supervisor {
     void worker_ended(std::size_t index, int wait_status);
     void schedule_restart(std::size_t index, bool crashed);
     void restart_due();
+    void start_no_more();
     void stop(milliseconds patience);
     void kill_if_due();
     void signal_workers(int signal);
@@ -72,7 +73,7 @@ class Supervisor {
     StopLatch latch_;
     std::vector<Slot> slots_;
     bool has_children_ = true;
-    bool stopping_ = false;
+    bool no_more_ = false;
     std::optional<Clock::time_point> kill_at_;
     std::optional<Clock::time_point> leave_at_;
     int status_ = kExitDone;
@@ -118,11 +119,12 @@ void Supervisor::be_worker(std::size_t index, pid_t supervisor, const sigset_t& 
     signals_.reset_in_child();
     // Its own group: Ctrl-C must reach it once, by way of the supervisor.
     ::setpgid(0, 0);
-    // Until it has a handler, it must not die of being asked for its numbers.
-    ::signal(SIGUSR1, SIG_IGN);
     ::prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (::getppid() != supervisor) ::_exit(kWorkerDone);
-    ::sigprocmask(SIG_SETMASK, &mask, nullptr);
+    // What comes before the worker has a handler of its own waits for it.
+    sigset_t until_handled = mask;
+    ::sigaddset(&until_handled, SIGUSR1);
+    ::sigprocmask(SIG_SETMASK, &until_handled, nullptr);
     const int status = worker_body_(static_cast<int>(index));
     std::fflush(nullptr);
     ::_exit(status);
@@ -142,7 +144,10 @@ void Supervisor::take_signals() {
     while (true) {
         const int signal = signals_.next().number;
         if (signal == 0) return;
-        if (signal == SIGUSR1) signal_workers(SIGUSR1);
+        if (signal == SIGUSR1) {
+            start_no_more();
+            signal_workers(SIGUSR1);
+        }
         if (signal != SIGTERM && signal != SIGINT) continue;
         stop(latch_.feed(signal) == StopLevel::kGraceful ? options_.grace : options_.kill_after);
     }
@@ -169,7 +174,7 @@ void Supervisor::worker_ended(std::size_t index, int wait_status) {
     const int status = WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : -1;
     const auto lived = Clock::now() - slot.started_at;
     if (lived >= options_.stable_after) slot.crashes_in_a_row = 0;
-    if (stopping_ || (status == kWorkerDone && options_.policy == RestartPolicy::kUntilDone)) {
+    if (no_more_ || (status == kWorkerDone && options_.policy == RestartPolicy::kUntilDone)) {
         slot.done = true;
     } else if (status == kWorkerUsage) {
         slot.done = true;
@@ -198,16 +203,23 @@ void Supervisor::schedule_restart(std::size_t index, bool crashed) {
 
 void Supervisor::restart_due() {
     const Clock::time_point now = Clock::now();
-    for (std::size_t index = 0; index < slots_.size() && !stopping_; ++index) {
+    for (std::size_t index = 0; index < slots_.size(); ++index) {
         const auto& due = slots_[index].restart_at;
         if (due && *due <= now) start(index);
     }
 }
 
-void Supervisor::stop(milliseconds patience) {
-    stopping_ = true;
-    for (Slot& slot : slots_)
+/// Without new work, a worker that ends needs no other in its place.
+void Supervisor::start_no_more() {
+    no_more_ = true;
+    for (Slot& slot : slots_) {
         slot.done = slot.done || slot.pid == 0;
+        slot.restart_at.reset();
+    }
+}
+
+void Supervisor::stop(milliseconds patience) {
+    start_no_more();
     signal_workers(SIGTERM);
     const Clock::time_point kill_at = Clock::now() + patience;
     kill_at_ = kill_at_ ? std::min(*kill_at_, kill_at) : kill_at;
@@ -249,7 +261,7 @@ std::optional<Clock::time_point> Supervisor::next_deadline() const {
     };
     if (any_worker_lives()) consider(kill_at_);
     for (const Slot& slot : slots_) {
-        if (!stopping_) consider(slot.restart_at);
+        consider(slot.restart_at);
     }
     return next;
 }

@@ -36,10 +36,11 @@ struct SupervisorOptions {
 /// Runs `processes` workers, each in a forked child in its own process group, and starts crashed
 /// ones again. Must be called from a process with one thread and no open database.
 ///
-/// SIGTERM or SIGINT is passed on as SIGTERM; so is a second one, which means at once. SIGUSR1 is
-/// passed on. A worker that exits with `kWorkerUsage` ends them all. Blocks until every child, also
-/// the guards of dead workers, is gone. Returns 0 after a stop by signal or when all are done,
-/// `kWorkerUsage` when a worker said so, 1 when it could not start.
+/// SIGTERM or SIGINT is passed on as SIGTERM; so is a second one, which means at once. SIGUSR1
+/// (no new work) is passed on, and no worker is started again behind it. A worker that exits with
+/// `kWorkerUsage` ends them all. Blocks until every child, also the guards of dead workers, is
+/// gone. Returns 0 after a stop by signal or when all are done, `kWorkerUsage` when a worker said
+/// so, 1 when it could not start.
 [[nodiscard]] int supervise(const SupervisorOptions& options,
                             const std::function<int(int index)>& worker_body);
 

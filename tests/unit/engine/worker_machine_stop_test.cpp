@@ -48,6 +48,34 @@ TEST(WorkerStop, HandsBackABeginThatWasOnItsWay) {
     EXPECT_TRUE(rig.exited());
 }
 
+TEST(WorkerQuiet, GivesBackWhatHasNotBegunAndLetsTheRestRun) {
+    MachineRig rig(small_config(1));
+    rig.fire(event::Start{});
+    rig.deliver({ready_job("a"), ready_job("b")});
+    rig.begin_next();
+    rig.fire(event::QuietRequested{});
+    EXPECT_EQ(rig.next<Return>().second.run.job_id, "b");
+    const auto told = rig.all<action::SubmitStore>().back();
+    ASSERT_TRUE(std::holds_alternative<Heartbeat>(told.command));
+    EXPECT_TRUE(std::get<Heartbeat>(told.command).worker.stopping) << "lists show it";
+    rig.fire(event::ChangeSeen{});
+    rig.advance_renewing(60s);
+    EXPECT_EQ(rig.waiting<Claim>(), 0U);
+    EXPECT_EQ(rig.count<action::AskStop>(), 0U) << "what runs has no bound";
+    EXPECT_FALSE(rig.exited());
+}
+
+TEST(WorkerQuiet, GivesBackWhatAClaimOnItsWayBrings) {
+    MachineRig rig;
+    rig.fire(event::Start{});
+    rig.fire(event::QuietRequested{});
+    rig.deliver({ready_job("a")});
+    EXPECT_EQ(rig.waiting<Begin>(), 0U);
+    EXPECT_EQ(rig.next<Return>().second.run.job_id, "a");
+    rig.fire(event::StopRequested{});
+    EXPECT_FALSE(rig.exited()) << "the return is on its way";
+}
+
 TEST(WorkerStop, LetsTheRunningFinishThenLeaves) {
     MachineRig rig;
     const RunId run = rig.run_one(ready_job("a"));

@@ -213,6 +213,21 @@ TEST(Supervisor, PassesUsr1On) {
     EXPECT_EQ(run.wait(), 0);
 }
 
+TEST(Supervisor, StartsNoWorkerAgainThatEndsInTheQuiet) {
+    SupervisorRun run(options_of(2), ends_at_signal(2));
+    const pid_t first = run.worker_pid();
+    const pid_t second = run.worker_pid();
+    run.signal(SIGUSR1);
+    EXPECT_EQ(run.words(), "signal 10");
+    EXPECT_EQ(run.words(), "signal 10");
+    ::kill(first, SIGKILL);
+    EXPECT_NE(run.log_with("killed by signal 9"), "");
+    ::kill(second, SIGTERM);
+    EXPECT_EQ(run.words(), "signal 15");
+    EXPECT_EQ(run.wait(), 0) << "both are done";
+    EXPECT_EQ(run.words(), "") << "nobody else has begun";
+}
+
 TEST(Supervisor, KillsAWorkerThatOutlivesTheGrace) {
     SupervisorOptions options = options_of(2);
     options.grace = 20ms;
