@@ -40,6 +40,8 @@ class Answer:
 
 
 class CommandTest(unittest.TestCase):
+    program = BINARY
+
     def setUp(self):
         self.folder = tempfile.mkdtemp(prefix="sekali-cli-")
         self.addCleanup(shutil.rmtree, self.folder)
@@ -55,7 +57,7 @@ class CommandTest(unittest.TestCase):
         if isinstance(stdin, str):
             stdin = stdin.encode()
         process = subprocess.run(
-            [BINARY, *words],
+            [self.program, *words],
             input=stdin,
             capture_output=True,
             env={**self.environment, **(environment or {})},
@@ -67,7 +69,7 @@ class CommandTest(unittest.TestCase):
     def start(self, *words, **how):
         """Starts the command and leaves it running; it is killed at the end of the test."""
         process = subprocess.Popen(
-            [BINARY, *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            [self.program, *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, env={**self.environment, **how.pop("environment", {})},
             cwd=self.folder, **how)
         self.addCleanup(self.end, process)
