@@ -1,14 +1,13 @@
 #include "cli/address.hpp"
 
 #include <fmt/format.h>
-#include <pwd.h>
-#include <unistd.h>
 
 #include <array>
 #include <optional>
 #include <vector>
 
 #include "backends/redis/address.hpp"
+#include "backends/sqlite/url.hpp"
 #include "base/errors.hpp"
 #include "base/text.hpp"
 #include "cli/nearest.hpp"
@@ -18,53 +17,14 @@ namespace {
 
 using base::usage_error;
 
-constexpr std::string_view kFile = "sekali/sekali.db";
 constexpr std::array<std::string_view, 8> kSchemes{
     "sqlite", "memory", "postgres", "redis", "rediss", "redis+sentinel", "redis+cluster", "amqp"};
-
-std::string home_folder(const Arguments::Environment& environment) {
-    if (const auto home = environment("HOME"); home && home->starts_with('/')) return *home;
-    std::array<char, 4096> buffer{};
-    passwd entry{};
-    passwd* found = nullptr;
-    getpwuid_r(geteuid(), &entry, buffer.data(), buffer.size(), &found);
-    if (found == nullptr) {
-        throw Failure(usage_error("neither HOME nor the user database names a home folder",
-                                  "say where the jobs are: --url sqlite:PATH"));
-    }
-    return found->pw_dir;
-}
 
 StoreAddress default_address(const Arguments::Environment& environment) {
     StoreAddress address;
     address.is_default = true;
-    std::string folder;
-    // The base directory specification ignores paths that are not absolute.
-    if (const auto state = environment("XDG_STATE_HOME"); state && state->starts_with('/')) {
-        folder = *state;
-    } else if (geteuid() == 0) {
-        folder = "/var/lib";
-    } else {
-        folder = home_folder(environment) + "/.local/state";
-    }
-    address.path = fmt::format("{}/{}", folder, kFile);
+    address.path = sqlite::default_path(environment).value();
     return address;
-}
-
-/// Takes `?synchronous=normal` off the end of a path, which may hold question marks of its own.
-void take_synchronous(std::string_view field, StoreAddress& address) {
-    constexpr std::string_view kParameter = "?synchronous=";
-    const std::size_t at = address.path.rfind(kParameter);
-    if (at == std::string::npos) return;
-    const std::string value = address.path.substr(at + kParameter.size());
-    if (value != "full" && value != "normal") {
-        throw Failure(
-            usage_error(fmt::format("{}: synchronous must be full or normal, not {}", field,
-                                    base::quoted(value)),
-                        "normal is quicker and may lose the last commits when the power fails"));
-    }
-    address.synchronous_full = value == "full";
-    address.path.resize(at);
 }
 
 [[noreturn]] void refuse_scheme(std::string_view field, std::string_view scheme,
@@ -96,23 +56,11 @@ StoreAddress parse_store_url(std::string_view field, std::string_view url) {
         throw Failure(usage_error(fmt::format("{} has no scheme", field), "write sqlite:PATH"));
     }
     const std::string_view scheme = url.substr(0, colon);
-    std::string_view rest = url.substr(colon + 1);
-    if (scheme != "sqlite") refuse_scheme(field, scheme, rest);
-    if (rest.starts_with("//")) {
-        if (!rest.starts_with("///")) {
-            throw Failure(usage_error(
-                fmt::format("{}: sqlite: takes a path, not a host: {}", field, base::quoted(url)),
-                "write sqlite:/absolute/path or sqlite:relative/path"));
-        }
-        rest.remove_prefix(2);
-    }
+    if (scheme != "sqlite") refuse_scheme(field, scheme, url.substr(colon + 1));
+    const sqlite::SqliteOptions options = sqlite::parse_url(field, url).value();
     StoreAddress address;
-    address.path = rest;
-    take_synchronous(field, address);
-    if (address.path.empty() || address.path.starts_with(':') || address.path.ends_with('/')) {
-        throw Failure(usage_error(fmt::format("{}: {} names no file", field, base::quoted(url)),
-                                  "write sqlite:/absolute/path or sqlite:relative/path"));
-    }
+    address.path = options.path;
+    address.synchronous_full = options.synchronous == sqlite::Synchronous::kFull;
     return address;
 }
 

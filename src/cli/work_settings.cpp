@@ -328,7 +328,7 @@ std::span<const OptionSpec> work_options() {
 client::WorkerProcessPlan work_plan(const CommandContext& context) {
     const Arguments& args = context.args;
     client::WorkerProcessPlan plan;
-    plan.url = store_address(args, context.environment).url();
+    plan.url = store_address(args, context.environment).full_url();
     plan.options.ns = context.ns();
     if (args.has("queues")) plan.options.queues = args.names("queues");
     plan.options.concurrency = args.integer("concurrency").value_or(0);

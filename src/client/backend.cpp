@@ -1,7 +1,6 @@
 #include "client/backend.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <functional>
 #include <future>
@@ -10,6 +9,7 @@
 
 #include "backends/memory/memory_store.hpp"
 #include "backends/sqlite/sqlite_store.hpp"
+#include "backends/sqlite/url.hpp"
 #include "base/errors.hpp"
 #include "base/text.hpp"
 #include "client/environment.hpp"
@@ -17,30 +17,12 @@
 namespace sekali::client {
 namespace {
 
-constexpr std::string_view kSqliteScheme = "sqlite:";
 constexpr std::string_view kMemoryUrl = "memory:";
 
-/// Where the XDG base directory specification puts state; for root where Debian puts it.
-std::string state_folder() {
-    if (const auto folder = environment_variable("XDG_STATE_HOME")) return *folder;
-    if (::geteuid() == 0) return "/var/lib";
-    return environment_variable("HOME").value_or("") + "/.local/state";
-}
-
-sqlite::SqliteOptions sqlite_options(std::string_view url) {
-    constexpr std::string_view kNormal = "?synchronous=normal";
-    url.remove_prefix(kSqliteScheme.size());
-    sqlite::SqliteOptions options;
-    if (url.ends_with(kNormal)) {
-        options.synchronous = sqlite::Synchronous::kNormal;
-        url.remove_suffix(kNormal.size());
-    }
-    options.path = url;
-    return options;
-}
-
 Result<std::shared_ptr<Backend>> open_sqlite(const std::string& url) {
-    auto opened = sqlite::SqliteStore::open(sqlite_options(url));
+    auto options = sqlite::parse_url("url", url);
+    if (!options.ok()) return options.error();
+    auto opened = sqlite::SqliteStore::open(*std::move(options));
     if (!opened.ok()) return opened.error();
     sqlite::SqliteStore& store = **opened;
     return std::make_shared<Backend>(
@@ -70,18 +52,20 @@ std::future<Result<void>> Backend::start(std::function<void(engine::Tables&)> wo
     return answer;
 }
 
-std::string default_url() {
-    return fmt::format("{}{}/sekali/sekali.db", kSqliteScheme, state_folder());
-}
-
 Result<std::shared_ptr<Backend>> open_backend(std::string_view url) {
-    const std::string chosen = url.empty() ? default_url() : std::string(url);
+    std::string chosen(url);
+    if (chosen.empty()) {
+        auto path = sqlite::default_path(
+            [](const std::string& name) { return environment_variable(name); });
+        if (!path.ok()) return path.error();
+        chosen = std::string(sqlite::kScheme) + *path;
+    }
     if (chosen == kMemoryUrl) {
         return std::make_shared<Backend>(
             chosen, std::make_unique<memory::MemoryStore>(memory::MemoryStore::Mode::kThreaded),
             [](std::string_view) -> Result<Liveness> { return Liveness{}; });
     }
-    if (chosen.starts_with(kSqliteScheme)) return open_sqlite(chosen);
+    if (chosen.starts_with(sqlite::kScheme)) return open_sqlite(chosen);
     return base::usage_error(
         fmt::format("no store is built in for the URL scheme {}",
                     base::quoted(std::string_view(chosen).substr(0, chosen.find(':')))),

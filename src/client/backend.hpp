@@ -53,12 +53,8 @@ class Backend {
     HoldLiveness hold_liveness_;
 };
 
-/// The store that is used without a URL: `sqlite:` in the user's state folder, never in the current
-/// one.
-[[nodiscard]] std::string default_url();
-
-/// Opens a store by its URL: `sqlite:PATH`, `sqlite:PATH?synchronous=normal`, `memory:`; the
-/// default one when it is empty. Errors: `kUsage` for what is not built in, else what the store
+/// Opens a store by its URL: `sqlite:PATH`, `sqlite:PATH?synchronous=normal`, `memory:`; that in
+/// the user's state folder when it is empty. Errors: `kUsage` for what is not built in, else what the store
 /// says.
 [[nodiscard]] Result<std::shared_ptr<Backend>> open_backend(std::string_view url);
 
