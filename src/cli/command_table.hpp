@@ -13,6 +13,7 @@ extern const CommandSpec kDeadListCommand;
 extern const CommandSpec kDeadRetryCommand;
 extern const CommandSpec kDeadShowCommand;
 extern const CommandSpec kDemoCommand;
+extern const CommandSpec kDoctorCommand;
 extern const CommandSpec kEnqueueCommand;
 extern const CommandSpec kExplainCommand;
 extern const CommandSpec kHeldListCommand;

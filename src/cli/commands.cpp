@@ -16,9 +16,10 @@ constexpr const CommandSpec* kCommands[] = {
     &kUniqueListCommand, &kUniqueFreeCommand,                                              //
     &kWorkerListCommand,                                                                   //
     &kLocksListCommand,  &kLocksShowCommand,   &kLocksBreakCommand,                        //
-    &kExplainCommand,    &kStatusCommand,      &kCheckCommand,       &kReconcileCommand,   //
-    &kPruneCommand,      &kMigrateCommand,     &kBackoffCommand,     &kBenchCommand,       //
-    &kDemoCommand,                                                                         //
+    &kExplainCommand,    &kDoctorCommand,      &kStatusCommand,      &kCheckCommand,
+    &kReconcileCommand,                                                               //
+    &kPruneCommand,      &kMigrateCommand,     &kBackoffCommand,     &kBenchCommand,  //
+    &kDemoCommand,                                                                    //
 };
 
 constexpr GroupSpec kGroups[] = {

@@ -34,11 +34,6 @@ void make_folders(const std::string& database) {
     }
 }
 
-bool exists(const std::string& path) {
-    std::error_code ignored;
-    return std::filesystem::exists(path, ignored);
-}
-
 Store open_at(const StoreAddress& address, OpenMode mode) {
     sqlite::SqliteOptions options;
     options.path = address.path;
@@ -51,6 +46,11 @@ Store open_at(const StoreAddress& address, OpenMode mode) {
 
 }  // namespace
 
+bool exists(const StoreAddress& address) {
+    std::error_code ignored;
+    return std::filesystem::exists(address.path, ignored);
+}
+
 StoreAddress prepare_store(CommandContext& context) {
     StoreAddress address = store_address(context.args, context.environment);
     if (address.is_default) context.out.note("store " + base::printable(address.url()));
@@ -61,7 +61,7 @@ StoreAddress prepare_store(CommandContext& context) {
 Store open_store(CommandContext& context, OpenMode mode) {
     if (mode == OpenMode::kCreate) return open_at(prepare_store(context), mode);
     const StoreAddress address = store_address(context.args, context.environment);
-    if (!exists(address.path)) {
+    if (!exists(address)) {
         throw Failure(
             {.code = ErrorCode::kNotFound,
              .message = fmt::format("there is no database at {} yet", base::quoted(address.path)),
@@ -73,7 +73,7 @@ Store open_store(CommandContext& context, OpenMode mode) {
 
 std::optional<Store> open_if_exists(CommandContext& context) {
     const StoreAddress address = store_address(context.args, context.environment);
-    if (!exists(address.path)) return std::nullopt;
+    if (!exists(address)) return std::nullopt;
     try {
         return open_at(address, OpenMode::kReadOnly);
     } catch (const Failure& failure) {

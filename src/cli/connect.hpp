@@ -16,6 +16,8 @@ enum class OpenMode : std::uint8_t {
     kReadOnly,
 };
 
+[[nodiscard]] bool exists(const StoreAddress& address);
+
 /// Where the store of a command is that makes one where there is none: its folder is there behind
 /// the call, and stderr says where that is when nobody chose it. Throws `Failure`.
 [[nodiscard]] StoreAddress prepare_store(CommandContext& context);

@@ -1,0 +1,109 @@
+#include "observe/doctor.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/durations.hpp"
+#include "base/text.hpp"
+
+namespace sekali::observe {
+
+using std::chrono::milliseconds;
+
+namespace {
+
+/// Fewer say nothing about the slowest of a hundred.
+constexpr std::uint64_t kEnoughRuns = 20;
+/// Wall clocks of one host differ from its boot clock by what was stepped or slewed.
+constexpr milliseconds kClockTolerance{1000};
+
+std::string_view to_string(Severity severity) {
+    switch (severity) {
+        case Severity::kOk:
+            return "ok";
+        case Severity::kWarning:
+            return "warning";
+        case Severity::kUnsafe:
+            return "unsafe";
+    }
+    return "unsafe";
+}
+
+std::string shown(milliseconds duration) {
+    return base::format_duration(duration);
+}
+
+}  // namespace
+
+Finding judge_timeout(const TimeoutFacts& facts) {
+    Finding finding{"timeout " + facts.kind, Severity::kOk, {}, {}};
+    finding.detail =
+        fmt::format("{}; p99 of {} runs is {}, the longest took {}", shown(facts.timeout),
+                    facts.runs, shown(facts.p99), shown(facts.longest));
+    // A run that is cut off has done an unknown part of its work.
+    if (facts.runs >= kEnoughRuns && facts.p99 * 2 > facts.timeout) {
+        finding.severity = facts.p99 > facts.timeout ? Severity::kUnsafe : Severity::kWarning;
+        finding.advice = fmt::format("raise --timeout to {} or more", shown(facts.p99 * 4));
+    }
+    return finding;
+}
+
+Finding judge_leases(const LeaseFacts& facts) {
+    Finding finding{"lease", Severity::kOk, {}, {}};
+    finding.detail =
+        fmt::format("lease {}, lock TTL {}; {} of {} recorded runs lost theirs while they lived",
+                    shown(facts.lease), shown(facts.lock_ttl), facts.lapses, facts.runs);
+    if (facts.lapses > 0) {
+        finding.severity = Severity::kUnsafe;
+        finding.advice = fmt::format(
+            "workers stand still for longer than their lease: raise --lease above {}, or look for "
+            "what stops them (memory, disk, a paused machine); sekali explain names the runs",
+            shown(facts.lease));
+    }
+    return finding;
+}
+
+Finding judge_clock(milliseconds ahead) {
+    Finding finding{"clock", Severity::kOk, {}, {}};
+    const milliseconds off = std::chrono::abs(ahead);
+    finding.detail = fmt::format("the store's clock is {} {} the wall clock", shown(off),
+                                 ahead.count() < 0 ? "behind" : "ahead of");
+    if (off > kClockTolerance) {
+        finding.severity = Severity::kWarning;
+        finding.advice =
+            "leases and delays are right all the same; times that are shown are off by that much "
+            "until the host is started again";
+    }
+    return finding;
+}
+
+bool is_safe(const std::vector<Finding>& findings) {
+    return std::none_of(findings.begin(), findings.end(), [](const Finding& finding) {
+        return finding.severity == Severity::kUnsafe;
+    });
+}
+
+void write_findings(base::JsonWriter& json, const std::vector<Finding>& findings) {
+    json.begin_object().field("ok", is_safe(findings)).field("checks").begin_array();
+    for (const Finding& finding : findings) {
+        json.begin_object().field("check", finding.check);
+        json.field("status", to_string(finding.severity)).field("detail", finding.detail);
+        json.field("advice");
+        finding.advice.empty() ? json.value(nullptr) : json.value(finding.advice);
+        json.end_object();
+    }
+    json.end_array().end_object();
+}
+
+std::string render_findings(const std::vector<Finding>& findings) {
+    std::string text;
+    for (const Finding& finding : findings) {
+        text += fmt::format("{:<8} {}: {}\n", to_string(finding.severity),
+                            base::printable(finding.check), base::printable(finding.detail));
+        if (!finding.advice.empty()) text += fmt::format("         do: {}\n", finding.advice);
+    }
+    return text;
+}
+
+}  // namespace sekali::observe

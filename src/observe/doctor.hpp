@@ -1,0 +1,54 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json_writer.hpp"
+
+namespace sekali::observe {
+
+enum class Severity : std::uint8_t {
+    kOk,
+    kWarning,  ///< Works, and will hurt one day.
+    kUnsafe,   ///< A promise does not hold.
+};
+
+/// What one look of `doctor` came to.
+struct Finding {
+    std::string check;  ///< `synchronous`, `timeout payment.charge`, …
+    Severity severity = Severity::kOk;
+    std::string detail;  ///< What is set and what was measured.
+    std::string advice;  ///< What to change; empty where nothing is wrong.
+};
+
+/// How long runs of a kind are allowed to take, and took.
+struct TimeoutFacts {
+    std::string kind;
+    std::chrono::milliseconds timeout{};
+    std::uint64_t runs = 0;  ///< That were measured.
+    std::chrono::milliseconds p99{};
+    std::chrono::milliseconds longest{};
+};
+[[nodiscard]] Finding judge_timeout(const TimeoutFacts& facts);
+
+/// Leases that lapsed while their processes lived, among the runs that history holds.
+struct LeaseFacts {
+    std::chrono::milliseconds lease{};
+    std::chrono::milliseconds lock_ttl{};
+    std::uint64_t lapses = 0;
+    std::uint64_t runs = 0;
+};
+[[nodiscard]] Finding judge_leases(const LeaseFacts& facts);
+
+/// How far the store's clock is from the wall clock of this host; positive: ahead.
+[[nodiscard]] Finding judge_clock(std::chrono::milliseconds ahead);
+
+[[nodiscard]] bool is_safe(const std::vector<Finding>& findings);
+void write_findings(base::JsonWriter& json, const std::vector<Finding>& findings);
+/// For a terminal, with a newline behind each line.
+[[nodiscard]] std::string render_findings(const std::vector<Finding>& findings);
+
+}  // namespace sekali::observe
