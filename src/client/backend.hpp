@@ -54,8 +54,8 @@ class Backend {
 };
 
 /// Opens a store by its URL: `sqlite:PATH`, `sqlite:PATH?synchronous=normal`, `memory:`; that in
-/// the user's state folder when it is empty. Errors: `kUsage` for what is not built in, else what the store
-/// says.
+/// the user's state folder when it is empty. Errors: `kUsage` for what is not built in, else what
+/// the store says.
 [[nodiscard]] Result<std::shared_ptr<Backend>> open_backend(std::string_view url);
 
 }  // namespace sekali::client
