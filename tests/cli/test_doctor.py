@@ -8,7 +8,7 @@ from support import CommandTest
 class Doctor(CommandTest):
     def setUp(self):
         super().setUp()
-        # The folder of the tests may lie in memory, which is the first thing that doctor objects to.
+        # The folder of the tests may lie in memory, to which doctor objects first of all.
         with open("/proc/mounts") as mounts:
             folders = [line.split() for line in mounts]
         here = max((m for m in folders if self.folder.startswith(m[1])), key=lambda m: len(m[1]))
@@ -43,7 +43,7 @@ class Doctor(CommandTest):
         self.enqueue("k")
         self.ok("work", "--drain", "--exec", "k=true")
         found = self.look()
-        self.assertEqual(self.statuses(found) , {})
+        self.assertEqual(self.statuses(found), {})
         for check in ("configuration", "database", "synchronous", "space", "pages", "access",
                       "clock", "lease", "timeout k"):
             self.assertIn(check, found)
