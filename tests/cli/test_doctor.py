@@ -58,10 +58,15 @@ class Doctor(CommandTest):
     def test_the_timeout_against_what_was_measured(self):
         for number in range(20):
             self.enqueue("k", str(number))
-        self.ok("work", "--drain", "--exec", "k=sh -c 'sleep 0.1'")  # the time is what is measured
-        self.assertEqual(self.statuses(self.look("--timeout", "10s")), {})
-        self.assertEqual(self.statuses(self.look("--timeout", "150ms")), {"timeout k": "warning"})
-        found = self.look(environment={"SEKALI_TIMEOUT": "50ms"})
+        self.ok("work", "--drain", "--exec", "k=true")
+        with sqlite3.connect(self.database) as database:
+            database.execute("pragma wal_autocheckpoint = 0")
+            database.execute("update sekali_attempts set finished_at = started_at + 100")
+        database.close()
+        self.assertIn("p99 of 20 runs is 100ms", self.look()["timeout k"]["detail"])
+        self.assertEqual(self.statuses(self.look("--timeout", "200ms")), {})
+        self.assertEqual(self.statuses(self.look("--timeout", "199ms")), {"timeout k": "warning"})
+        found = self.look(environment={"SEKALI_TIMEOUT": "99ms"})
         self.assertEqual(self.statuses(found), {"timeout k": "unsafe"})
         self.assertIn("raise --timeout", found["timeout k"]["advice"])
 
