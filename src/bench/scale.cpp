@@ -28,13 +28,13 @@ class Scale {
         : steps_(steps),
           random_keys_(random_keys),
           concurrency_(concurrency),
-          path_(steps.scratch().new_database()) {
-        create_database(path_, synchronous());
-    }
+          path_(new_database()),
+          preload_(path_, random_keys) {}
     ScalePoint measure(std::size_t rows);
 
  private:
     [[nodiscard]] sqlite::Synchronous synchronous() const { return steps_.options().synchronous; }
+    [[nodiscard]] std::string new_database() const;
     std::vector<JobDraft> fresh_jobs();
     double raw_us();
     double sekali_us();
@@ -43,8 +43,15 @@ class Scale {
     const bool random_keys_;
     const std::size_t concurrency_;
     const std::string path_;
+    Preload preload_;
     std::uint64_t numbers_ = 0;
 };
+
+std::string Scale::new_database() const {
+    std::string path = steps_.scratch().new_database();
+    create_database(path, synchronous());
+    return path;
+}
 
 std::vector<JobDraft> Scale::fresh_jobs() {
     std::vector<JobDraft> jobs = make_jobs(kDefaultLevel, numbers_, kJobs);
@@ -78,17 +85,16 @@ double Scale::sekali_us() {
 ScalePoint Scale::measure(std::size_t rows) {
     const std::string_view keys = random_keys_ ? "random" : "ascending";
     steps_.next(fmt::format("filling in {} jobs and records, {} keys", rows, keys));
-    Preload preload(path_, random_keys_);
-    preload.grow_to(rows);
+    preload_.grow_to(rows);
     steps_.next(fmt::format("one job beside {} jobs and records, {} keys", rows, keys));
     std::vector<double> raw;
     std::vector<double> sekali;
     for (std::size_t round = 0; round < kRounds; ++round) {
         steps_.check();
         raw.push_back(raw_us());
-        preload.forget_others();
+        preload_.forget_others();
         sekali.push_back(sekali_us());
-        preload.forget_others();
+        preload_.forget_others();
     }
     return {random_keys_, rows, median(sekali), median(raw)};
 }

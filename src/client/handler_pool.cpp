@@ -95,9 +95,17 @@ HandlerPool::~HandlerPool() {
 }
 
 void HandlerPool::run(std::function<void()> task) {
+    add(std::move(task));
+    wake();
+}
+
+void HandlerPool::add(std::function<void()> task) {
     const std::lock_guard guard(shared_->mutex);
-    if (shared_->closed) return;
-    shared_->tasks.push_back(std::move(task));
+    if (!shared_->closed) shared_->tasks.push_back(std::move(task));
+}
+
+void HandlerPool::wake() {
+    const std::lock_guard guard(shared_->mutex);
     shared_->call_another();
 }
 

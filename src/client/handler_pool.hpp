@@ -19,6 +19,10 @@ class HandlerPool {
 
     /// Runs `task` on a free thread, or when one gets free. It must not throw.
     void run(std::function<void()> task);
+    /// As above, but wakes no thread for it: one that is awake may take it, at last one that
+    /// `wake` wakes.
+    void add(std::function<void()> task);
+    void wake();
 
     /// Takes no more tasks and waits until those that run have ended, at most `patience`; false
     /// when one has not. Its thread is left alone then, because no thread can be ended from

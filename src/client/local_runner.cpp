@@ -88,7 +88,7 @@ void LocalRunner::start(engine::action::StartHandler request) {
         const std::lock_guard guard(mutex_);
         entries_.emplace(id, entry);
     }
-    pool_.run([self = shared_from_this(), this, id, entry = std::move(entry),
+    pool_.add([self = shared_from_this(), this, id, entry = std::move(entry),
                &handler = kind->second.handler] {
         engine::Outcome outcome;
         if (SEKALI_FAULT("handler.before")) {

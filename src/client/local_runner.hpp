@@ -43,6 +43,7 @@ class LocalRunner final : public Runner,
     ~LocalRunner() override;
 
     void start(engine::action::StartHandler request) override;
+    void started_all() override { pool_.wake(); }
     void probe(engine::action::AskProbe request) override;
     void ask_stop(engine::RunId run, engine::StopReason reason) override;
     void kill(engine::RunId) override {}

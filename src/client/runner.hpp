@@ -12,6 +12,8 @@ class Runner {
  public:
     virtual ~Runner() = default;
     virtual void start(engine::action::StartHandler request) = 0;
+    /// Nothing more is started for now: what was need not wait any longer.
+    virtual void started_all() {}
     virtual void probe(engine::action::AskProbe request) = 0;
     /// Asks the run to end soon.
     virtual void ask_stop(engine::RunId run, engine::StopReason reason) = 0;

@@ -39,7 +39,7 @@ bool reach(const FaultPoints& points) {
 
 /// Gathers one call, so that its answer becomes an event, and marks the fault points around it.
 template <typename Call, typename Answered, typename Submit>
-void gather(std::vector<Call>& calls, const std::shared_ptr<Inbox>& inbox, Submit submit,
+void gather(std::vector<Call>& calls, const std::shared_ptr<Inbox>& inbox, Submit&& submit,
             Passage passage) {
     using Reply = decltype(Answered::reply);
     const Tag tag = submit.tag;
@@ -79,9 +79,12 @@ struct WorkerShell::Performer {
         gather<LockPort::Call, event::LockAnswered>(shell.lock_calls_, shell.inbox_,
                                                     std::move(submit), passage);
     }
-    void operator()(action::StartHandler&& start) const {
-        shell.observer_.handler_started(start);
-        shell.runner_for(start.run, start.delivery).start(std::move(start));
+    void operator()(action::StartHandler&& starting) const { start(std::move(starting)); }
+    Runner& start(action::StartHandler&& starting) const {
+        shell.observer_.handler_started(starting);
+        Runner& runner = shell.runner_for(starting.run, starting.delivery);
+        runner.start(std::move(starting));
+        return runner;
     }
     void operator()(action::AskProbe&& ask) const {
         shell.runner_for(ask.run, ask.delivery).probe(std::move(ask));
@@ -165,9 +168,25 @@ void WorkerShell::quiet() {
     inbox_->push(event::QuietRequested{});
 }
 
+/// Handlers are started first and their threads woken last: those whose commits are answered in
+/// between take up the next ones without a pause.
 void WorkerShell::perform(std::vector<Action> actions) {
-    for (Action& next : actions)
-        std::visit(Performer{*this}, std::move(next));
+    const auto starts = [](const Action& next) {
+        return std::holds_alternative<action::StartHandler>(next);
+    };
+    store_calls_.reserve(store_calls_.size() + actions.size());
+    const Performer performer{*this};
+    Runner* last = nullptr;
+    for (Action& next : actions) {
+        if (!starts(next)) continue;
+        Runner& runner = performer.start(std::get<action::StartHandler>(std::move(next)));
+        if (last != nullptr && last != &runner) last->started_all();
+        last = &runner;
+    }
+    for (Action& next : actions) {
+        if (!starts(next)) std::visit(performer, std::move(next));
+    }
+    if (last != nullptr) last->started_all();
 }
 
 void WorkerShell::submit_gathered() {

@@ -62,6 +62,7 @@ std::vector<Action> WorkerMachine::Core::on(std::vector<Event> events, LocalTime
     if (exited_) return {};
     now_ = std::max(now_, now);
     trust_.seen(now_);
+    actions_.reserve(2 * events.size());
     for (Event& event : events)
         std::visit([this](auto& happened) { handle(happened); }, event);
     if (started_) advance();
@@ -178,6 +179,7 @@ void WorkerMachine::Core::advance() {
 void WorkerMachine::Core::advance_runs() {
     for (auto next = runs_.begin(); next != runs_.end();) {
         Run& run = (next++)->second;  // its turn may end and erase it
+        touched_.push_back(run.id);
         if (run.request.retry_at && *run.request.retry_at <= now_) resend(run);
         if (advance_limits(run)) advance_leases(run);
     }
@@ -188,9 +190,7 @@ void WorkerMachine::Core::set_timer() {
     LocalTime wake = beats ? heartbeat_at_ : now_ + config_.lease;
     if (!stopping_ && !recover_in_flight_) wake = std::min(wake, recover_at_);
     if (may_claim()) wake = std::min(wake, std::max(claim_at_, claim_not_before_));
-    for (const auto& [id, run] : runs_) {
-        if (const auto at = next_wake(run)) wake = std::min(wake, *at);
-    }
+    if (const auto at = first_wake()) wake = std::min(wake, *at);
     for (const auto& [id, errand] : errands_) {
         if (errand.request.retry_at) wake = std::min(wake, *errand.request.retry_at);
     }
@@ -203,6 +203,28 @@ void WorkerMachine::Core::set_timer() {
     if (timer_ == wake && *timer_ > now_) return;
     timer_ = wake;
     act(action::SetTimer{wake});
+}
+
+/// The first time that any run asks for. Only those that an event concerned are asked again,
+/// because the runs may be many and so may the events be.
+std::optional<LocalTime> WorkerMachine::Core::first_wake() {
+    if (stopping_) {
+        for (const auto& [id, run] : runs_)
+            touched_.push_back(id);
+    }
+    for (const RunId id : std::exchange(touched_, {})) {
+        const auto run = runs_.find(id);
+        if (run != runs_.end()) wake_at(run->second, next_wake(run->second));
+    }
+    if (wakes_.empty()) return std::nullopt;
+    return wakes_.begin()->first;
+}
+
+void WorkerMachine::Core::wake_at(Run& run, std::optional<LocalTime> at) {
+    if (run.wake == at) return;
+    if (run.wake) wakes_.erase({*run.wake, run.id});
+    if (at) wakes_.emplace(*at, run.id);
+    run.wake = at;
 }
 
 void WorkerMachine::Core::enter(Run& run, Stage stage) {
@@ -221,7 +243,9 @@ std::optional<WorkerMachine::Core::Waiter> WorkerMachine::Core::take(Tag tag) {
 
 WorkerMachine::Core::Run* WorkerMachine::Core::find(RunId id) {
     const auto found = runs_.find(id);
-    return found == runs_.end() ? nullptr : &found->second;
+    if (found == runs_.end()) return nullptr;
+    touched_.push_back(id);
+    return &found->second;
 }
 
 template <typename T>
@@ -239,19 +263,19 @@ Tag WorkerMachine::Core::expect(Waiter waiter) {
     return last_tag_;
 }
 
-Tag WorkerMachine::Core::send(QueueCommand command, Waiter waiter) {
+Tag WorkerMachine::Core::send(QueueCommand&& command, Waiter waiter) {
     const Tag tag = expect(std::move(waiter));
     act(action::SubmitQueue{tag, std::move(command)});
     return tag;
 }
 
-Tag WorkerMachine::Core::send(StoreCommand command, Waiter waiter) {
+Tag WorkerMachine::Core::send(StoreCommand&& command, Waiter waiter) {
     const Tag tag = expect(std::move(waiter));
     act(action::SubmitStore{tag, std::move(command)});
     return tag;
 }
 
-Tag WorkerMachine::Core::send(LockCommand command, Waiter waiter) {
+Tag WorkerMachine::Core::send(LockCommand&& command, Waiter waiter) {
     const Tag tag = expect(std::move(waiter));
     act(action::SubmitLock{tag, std::move(command)});
     return tag;

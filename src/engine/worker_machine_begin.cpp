@@ -13,6 +13,7 @@ constexpr Millis kRefusedWait{1000};
 }  // namespace
 
 void WorkerMachine::Core::take_up(Run& run) {
+    touched_.push_back(run.id);
     run.lock_token = config_.worker + "/" + std::to_string(run.id);
     if (run.ref.lock_key.empty() || config_.locks_in_store) {
         send_begin(run);

@@ -104,6 +104,7 @@ void WorkerMachine::Core::take_delivery(const Delivery& delivery, LocalTime aske
     }
     Run& kept = runs_.emplace(run.id, std::move(run)).first->second;
     ++staged(kept.stage);
+    touched_.push_back(kept.id);
     if (kept.setup == nullptr) {
         give_back(kept, kUnservedKind);
     } else if (stopping_ || quiet_) {

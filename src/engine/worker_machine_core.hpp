@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <variant>
@@ -88,6 +89,7 @@ class WorkerMachine::Core {
         std::optional<Outcome> outcome;
         std::optional<Settled> settled;
         std::optional<BeginReply> refused;
+        std::optional<LocalTime> wake;  ///< As it stands among the wakes of all.
     };
 
     /// What is left to tell the queue and the lock service when a run is over, one after the other.
@@ -136,13 +138,15 @@ class WorkerMachine::Core {
     void advance();
     void advance_runs();
     void set_timer();
+    [[nodiscard]] std::optional<LocalTime> first_wake();
+    void wake_at(Run& run, std::optional<LocalTime> at);
     std::optional<Waiter> take(Tag tag);
     template <typename T>
     void note_answer(const Waiter& waiter, const Result<T>& reply);
     Tag expect(Waiter waiter);
-    Tag send(QueueCommand command, Waiter waiter);
-    Tag send(StoreCommand command, Waiter waiter);
-    Tag send(LockCommand command, Waiter waiter);
+    Tag send(QueueCommand&& command, Waiter waiter);
+    Tag send(StoreCommand&& command, Waiter waiter);
+    Tag send(LockCommand&& command, Waiter waiter);
     void sent(Run& run, Tag tag);
     void retry_later(Request& request);
     [[nodiscard]] Millis backoff(std::uint32_t failures);
@@ -154,7 +158,10 @@ class WorkerMachine::Core {
     [[nodiscard]] std::size_t staged(Stage stage) const {
         return staged_.at(static_cast<std::size_t>(stage));
     }
-    void act(Action action) { actions_.push_back(std::move(action)); }
+    template <typename T>
+    void act(T action) {
+        actions_.emplace_back(std::move(action));
+    }
     [[nodiscard]] bool joint() const { return config_.queue.joint; }
 
     // worker_machine_claims.cpp: credit, turns, suspects
@@ -238,6 +245,8 @@ class WorkerMachine::Core {
     LocalTime now_{};
     std::vector<Action> actions_;
     std::optional<LocalTime> timer_;
+    std::set<std::pair<LocalTime, RunId>> wakes_;  ///< Of the runs that ask for one.
+    std::vector<RunId> touched_;                   ///< Their wakes may have changed.
     Tag last_tag_ = 0;
     std::uint64_t last_id_ = 0;
     std::map<Tag, Waiter> waiters_;

@@ -288,6 +288,7 @@ void WorkerMachine::Core::close(Run& run) {
     if (solo_ == run.id) solo_ = 0;
     act(std::move(closed));
     --staged(run.stage);
+    wake_at(run, std::nullopt);
     runs_.erase(run.id);
 }
 

@@ -30,9 +30,9 @@ void WorkerMachine::Core::send_errand(std::uint64_t id, Errand& errand) {
     const auto& step = errand.steps.at(errand.next);
     errand.request.retry_at.reset();
     if (const auto* command = std::get_if<QueueCommand>(&step)) {
-        errand.request.tag = send(*command, waiter);
+        errand.request.tag = send(QueueCommand{*command}, waiter);
     } else {
-        errand.request.tag = send(std::get<LockCommand>(step), waiter);
+        errand.request.tag = send(LockCommand{std::get<LockCommand>(step)}, waiter);
     }
 }
 
