@@ -25,6 +25,13 @@ enum class OnBusy : std::uint8_t {
     kFail,  ///< Count as a failed attempt and retry.
 };
 
+/// What a job does whose lock service cannot be reached.
+enum class OnLockUnavailable : std::uint8_t {
+    kWait,     ///< Try again until it can.
+    kFail,     ///< Count as a failed attempt and retry.
+    kProceed,  ///< Run all the same; among sekali's own jobs the store still excludes.
+};
+
 /// Whether a kind has idempotency records.
 enum class Record : std::uint8_t {
     kKept,

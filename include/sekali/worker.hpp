@@ -17,6 +17,7 @@
 #include "sekali/client.hpp"
 #include "sekali/context.hpp"
 #include "sekali/job.hpp"
+#include "sekali/lock.hpp"
 #include "sekali/outcome.hpp"
 #include "sekali/policy.hpp"
 #include "sekali/result.hpp"
@@ -42,6 +43,8 @@ struct HandlerOptions {
     std::optional<OnBusy> on_busy{};
     /// Default: base 1 s, factor 2, cap 10 min, jitter 0.25, 10 attempts.
     RetryOverrides retry{};
+    /// What a job does whose lock service is out of reach. Default: wait.
+    std::optional<OnLockUnavailable> on_lock_unavailable{};
     /// Crashes until the job is dead, the last one alone in its process. Default: 3.
     std::optional<std::uint64_t> max_crashes{};
     /// Life of its lock after the last renewal; 500 ms or more. Default: 30 s.
@@ -70,6 +73,12 @@ struct WorkerOptions {
     bool drain = false;
     /// Longest payload in bytes of what its client enqueues.
     std::size_t max_payload = 1024 * 1024;
+    /// A Redis where lock keys are taken as well, so that programs without this store are excluded
+    /// too; empty: the store alone has them.
+    std::string lock_url{};
+    LockProfile lock_profile = LockProfile::kRedisson;
+    /// As `LockClientOptions::prefix`.
+    std::optional<std::string> lock_prefix{};
 };
 
 /// How a worker ended. A plain value.

@@ -16,6 +16,7 @@
 #include "base/shell_words.hpp"
 #include "base/text.hpp"
 #include "cli/address.hpp"
+#include "cli/outside_locks.hpp"
 #include "client/http_runner.hpp"
 #include "observe/log.hpp"
 
@@ -86,6 +87,12 @@ constexpr OptionSpec kOptions[] = {
         .name = "on-busy",
         .value = "KIND=WHAT",
         .help = "wait, skip or fail, when its lock is held",
+        .repeated = true,
+    },
+    {
+        .name = "on-lock-unavailable",
+        .value = "KIND=WHAT",
+        .help = "wait, fail or proceed, when --lock-url is out of reach",
         .repeated = true,
     },
     {
@@ -191,6 +198,13 @@ Effects read_effects(std::string_view field, std::string_view value) {
     refuse_choice(field, value, "outside, steps or commit");
 }
 
+OnLockUnavailable read_on_lock_unavailable(std::string_view field, std::string_view value) {
+    if (value == "wait") return OnLockUnavailable::kWait;
+    if (value == "fail") return OnLockUnavailable::kFail;
+    if (value == "proceed") return OnLockUnavailable::kProceed;
+    refuse_choice(field, value, "wait, fail or proceed");
+}
+
 OnBusy read_on_busy(std::string_view field, std::string_view value) {
     if (value == "wait") return OnBusy::kWait;
     if (value == "skip") return OnBusy::kSkip;
@@ -259,6 +273,9 @@ client::KindSettings file_settings(const Arguments& args, const std::string& kin
     options.retry.max_age = duration_of(of("max_age"), "max_age");
     if (const auto value = of("effects")) options.effects = read_effects("effects", *value);
     if (const auto value = of("on_busy")) options.on_busy = read_on_busy("on_busy", *value);
+    if (const auto value = of("on_lock_unavailable")) {
+        options.on_lock_unavailable = read_on_lock_unavailable("on_lock_unavailable", *value);
+    }
     if (const auto value = of("on_unknown")) read_on_unknown("on_unknown", *value, settings);
     if (const auto value = of("record")) {
         options.record = *value == "none" ? Record::kNone : Record::kKept;
@@ -304,6 +321,11 @@ void apply_flags(const Arguments& args, client::WorkerProcessPlan& plan) {
         const auto [kind, where] = split_kind("effects", value);
         plan.settings[kind].options.effects = read_effects("--effects", where);
     }
+    for (const std::string& value : args.all("on-lock-unavailable")) {
+        const auto [kind, what] = split_kind("on-lock-unavailable", value);
+        plan.settings[kind].options.on_lock_unavailable =
+            read_on_lock_unavailable("--on-lock-unavailable", what);
+    }
     for (const std::string& value : args.all("on-busy")) {
         const auto [kind, what] = split_kind("on-busy", value);
         plan.settings[kind].options.on_busy = read_on_busy("--on-busy", what);
@@ -335,6 +357,11 @@ client::WorkerProcessPlan work_plan(const CommandContext& context) {
     plan.options.lease = args.duration("lease").value_or(plan.options.lease);
     plan.options.grace = args.duration("grace").value_or(plan.options.grace);
     plan.options.drain = args.flag("drain");
+    if (const auto locks = outside_locks(context)) {
+        plan.options.lock_url = locks->url;
+        plan.options.lock_profile = locks->options.profile;
+        plan.options.lock_prefix = locks->options.prefix;
+    }
     plan.processes = static_cast<int>(args.integer("processes").value_or(0));
     plan.log = log_options(args);
     plan.make_http = [](const auto& urls, std::shared_ptr<client::Inbox> inbox,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "engine/model.hpp"
+#include "engine/worker_machine.hpp"
 #include "sekali/policy.hpp"
 
 namespace sekali::client {
@@ -21,6 +22,9 @@ static_assert(same(engine::OnUnknown::kRerun, OnUnknown::kRerun) &&
 static_assert(same(engine::OnBusy::kWait, OnBusy::kWait) &&
               same(engine::OnBusy::kSkip, OnBusy::kSkip) &&
               same(engine::OnBusy::kFail, OnBusy::kFail));
+static_assert(same(engine::OnLockUnavailable::kWait, OnLockUnavailable::kWait) &&
+              same(engine::OnLockUnavailable::kFail, OnLockUnavailable::kFail) &&
+              same(engine::OnLockUnavailable::kProceed, OnLockUnavailable::kProceed));
 static_assert(same(engine::RecordMode::kKept, Record::kKept) &&
               same(engine::RecordMode::kNone, Record::kNone));
 static_assert(same(engine::UniqueUntil::kEnd, UniqueUntil::kEnd) &&
@@ -37,6 +41,9 @@ static_assert(same(engine::OnDuplicate::kKeep, OnDuplicate::kKeep) &&
 }
 [[nodiscard]] constexpr engine::OnBusy to_engine(OnBusy value) {
     return static_cast<engine::OnBusy>(value);
+}
+[[nodiscard]] constexpr engine::OnLockUnavailable to_engine(OnLockUnavailable value) {
+    return static_cast<engine::OnLockUnavailable>(value);
 }
 [[nodiscard]] constexpr engine::RecordMode to_engine(Record value) {
     return static_cast<engine::RecordMode>(value);

@@ -41,6 +41,7 @@ HandlerOptions merged(const HandlerOptions& over, const HandlerOptions& under) {
     options.effects = first_of(over.effects, under.effects);
     options.on_unknown = first_of(over.on_unknown, under.on_unknown);
     options.on_busy = first_of(over.on_busy, under.on_busy);
+    options.on_lock_unavailable = first_of(over.on_lock_unavailable, under.on_lock_unavailable);
     options.retry = merged(over.retry, under.retry);
     options.max_crashes = first_of(over.max_crashes, under.max_crashes);
     options.lock_ttl = first_of(over.lock_ttl, under.lock_ttl);
@@ -109,6 +110,8 @@ engine::KindSetup kind_setup(const HandlerOptions& options, HandledBy by, bool h
     policy.lock_ttl = options.lock_ttl.value_or(policy.lock_ttl);
     policy.max_crashes = options.max_crashes.value_or(policy.max_crashes);
     policy.keep = options.keep.value_or(policy.keep);
+    setup.on_lock_unavailable =
+        to_engine(options.on_lock_unavailable.value_or(OnLockUnavailable::kWait));
     setup.max_hold = options.max_hold;
     setup.killable = by != HandledBy::kLocal;
     return setup;

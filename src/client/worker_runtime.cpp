@@ -9,6 +9,7 @@
 
 #include "base/errors.hpp"
 #include "base/limits.hpp"
+#include "client/outside_locks.hpp"
 
 namespace sekali::client {
 namespace {
@@ -51,7 +52,12 @@ Result<void> WorkerRuntime::assemble() {
     config_.grace = options.grace;
     config_.drain = options.drain;
     config_.queue = parts_.backend->ports().traits();
-    config_.locks_in_store = parts_.backend->ports().in_store();
+    config_.locks_in_store = options.lock_url.empty();
+    if (!options.lock_url.empty()) {
+        auto locks = open_outside_locks(options, parts_.backend);
+        if (!locks.ok()) return locks.error();
+        outside_locks_ = *std::move(locks);
+    }
 
     std::set<std::string> kinds;
     for (const auto& [kind, handler] : parts_.handlers)
@@ -129,8 +135,9 @@ void WorkerRuntime::make_runners() {
             runners.emplace(kind, http_.get());
     }
     rows::RowPorts& ports = parts_.backend->ports();
+    engine::LockPort& locks = outside_locks_ ? *outside_locks_ : ports;
     shell_ = std::make_unique<WorkerShell>(config_,
-                                           Ports{ports, ports, ports, parts_.backend->executor()},
+                                           Ports{ports, ports, locks, parts_.backend->executor()},
                                            std::move(runners), shell_log_, inbox_);
     if (exec_) {
         parts_.guard->listen(

@@ -72,6 +72,7 @@ class WorkerRuntime {
     std::map<std::string, std::string, std::less<>> http_kinds_;
     std::unique_ptr<ExecRunner> exec_;
     std::unique_ptr<Runner> http_;
+    std::unique_ptr<engine::LockPort> outside_locks_;  ///< Empty: locks are the store's.
     std::unique_ptr<WorkerShell> shell_;
 };
 

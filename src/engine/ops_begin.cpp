@@ -21,6 +21,7 @@ class BeginRun {
     std::optional<BeginReply> decide_ended();
     std::optional<BeginReply> decide_processing();
     std::optional<BeginReply> judge_mark();
+    void give_up_reservation();
     std::optional<BeginReply> take_lock();
     BeginReply lock_busy();
     BeginReply start();
@@ -245,9 +246,21 @@ std::optional<LockRow> BeginRun::own_lock() {
     return own ? lock : std::nullopt;
 }
 
+/// Others outside hold what the store kept free for this job; nobody is to wait for that here.
+void BeginRun::give_up_reservation() {
+    auto lock = tables_.lock(row_.job.ns, row_.job.lock_key);
+    if (!lock || lock->reserved_for != row_.job.id) return;
+    lock->reserved_for.clear();
+    lock->reserved_until = StoreTime{};
+    tables_.put_lock(*lock);
+}
+
 std::optional<BeginReply> BeginRun::take_lock() {
     if (row_.job.lock_key.empty()) return std::nullopt;
-    if (request_.lock_refused) return lock_busy();
+    if (request_.lock_refused) {
+        give_up_reservation();
+        return lock_busy();
+    }
     lock_ = tables_.lock(row_.job.ns, row_.job.lock_key);
     if (!lock_) {
         lock_.emplace();

@@ -5,9 +5,6 @@
 namespace sekali::engine {
 namespace {
 
-// Nobody announces the end of a lock that others hold in an outside service.
-constexpr Millis kShortestLockWait{200};
-constexpr Millis kLongestLockWait{5000};
 constexpr Millis kRefusedWait{1000};
 
 }  // namespace
@@ -45,11 +42,8 @@ void WorkerMachine::Core::lock_answered(Run& run, const LockReply& reply) {
         send_begin(run);
         return;
     }
+    // The store decides what that means, and parks the job behind its lock key if it is to wait.
     run.locks.clear();
-    if (run.setup->policy.on_busy == OnBusy::kWait) {
-        give_back(run, std::clamp(reply.remaining, kShortestLockWait, kLongestLockWait));
-        return;
-    }
     run.lock_refused = true;
     send_begin(run);
 }
@@ -59,7 +53,8 @@ void WorkerMachine::Core::lock_failed(Run& run) {
         give_back(run, kRefusedWait);
         return;
     }
-    run.lock_refused = run.setup->on_lock_unavailable == OnLockUnavailable::kFail;
+    run.lock_refused = run.lock_out_of_reach =
+        run.setup->on_lock_unavailable == OnLockUnavailable::kFail;
     send_begin(run);
 }
 
@@ -78,7 +73,7 @@ void WorkerMachine::Core::send_begin(Run& run) {
     command.random = random_.next();
     command.lock_token = run.lock_token;
     command.lock_refused = run.lock_refused;
-    if (run.lock_refused && run.setup->policy.on_busy == OnBusy::kWait) {
+    if (run.lock_out_of_reach && run.setup->policy.on_busy == OnBusy::kWait) {
         command.policy.on_busy = OnBusy::kFail;  // the kind's `on_lock_unavailable` asks for it
     }
     command.adopt = !joint() && !config_.queue.custody;

@@ -65,6 +65,7 @@ class WorkerMachine::Core {
         Request request;
         std::string lock_token;
         bool lock_refused = false;
+        bool lock_out_of_reach = false;
         bool maybe_begun = false;  ///< A begin may have been applied unheard.
         std::optional<Lease>
             record_lease;  ///< Renewed by the store; with a joint queue the claim too.

@@ -108,6 +108,24 @@ class RedisLocks(CommandTest):
         self.refused(2, "lock", "deploy", "--lock-prefix", "x", "--", "true")
         self.ok("lock", "deploy", "--url", self.redis.url, "--", "true")
 
+    def test_jobs_are_kept_out_and_keep_others_out(self):
+        self.environment["SEKALI_LOCK_PREFIX"] = ""
+        holder = self.hold("order:1")
+        job = self.enqueue("mail.send", "{}", "--lock", "order:1")
+        self.gate("job")
+        worker = self.start("work", "--exec",
+                            "mail.send=sh -c 'echo job >> ledger; read x <job'")
+        self.wait_until(lambda: self.job(job)["waiting_for"] == "lock:order:1", "the job to park")
+        self.open_gate("gate")
+        self.assertEqual(self.finish(holder).status, 0)
+        self.wait_until(lambda: self.ledger() == ["held", "job"], "the job to run")
+        self.refused(5, "lock", "order:1", "--no-wait", "--", "true")
+        self.open_gate("job")
+        self.ok("lock", "order:1", "--wait", "30s", "--", "true")
+        worker.terminate()
+        self.assertEqual(self.finish(worker).status, 0)
+        self.assertEqual(self.job(job)["attempts"], 1)
+
     def test_jobs_stay_where_they_are(self):
         self.ok("enqueue", "mail.send", "{}")
         self.assertEqual(len(self.ok("job", "list", "--json").json["items"]), 1)

@@ -31,11 +31,15 @@ constexpr Millis kAfterItsEnd{1};
 /// Before a wait ends: what could not be sent by then certainly was not applied.
 constexpr Millis kToSayWhy{20};
 
-/// `<uuid>:<number>`, as sekali and Redisson sign; both publish their releases.
+/// `<uuid>:<number>`, as Redisson and lock clients sign, or `<worker>/<number>`, as jobs do: all
+/// publish their releases.
 bool publishes(std::string_view holder) {
     constexpr std::size_t kUuid = 36;
-    return holder.size() > kUuid + 1 && holder[kUuid] == ':' &&
-           base::is_uuid(holder.substr(0, kUuid));
+    constexpr std::size_t kWorker = 16;
+    if (holder.size() > kUuid + 1 && holder[kUuid] == ':') {
+        return base::is_uuid(holder.substr(0, kUuid));
+    }
+    return holder.find_first_not_of("0123456789abcdef") == kWorker && holder[kWorker] == '/';
 }
 
 Error ended(ErrorCode code, std::string message) {

@@ -58,13 +58,15 @@ TEST(OutsideLocks, AreRenewedAndTheirLossStopsTheRun) {
     EXPECT_EQ(rig.waiting<LockRenew>() + rig.waiting<Renew>(), 0U) << "none is renewed any more";
 }
 
-TEST(OutsideLocks, ABusyOneParksTheJobWithoutABegin) {
+TEST(OutsideLocks, ABusyOneLetsTheStoreParkTheJob) {
     MachineRig rig(with_outside_locks());
     rig.fire(event::Start{});
     rig.deliver({locked_job("a")});
     rig.reply_lock(rig.next<LockAcquire>().first, lock_reply(LockReply::Kind::kBusy));
-    EXPECT_EQ(rig.waiting<Begin>(), 0U);
-    EXPECT_GT(rig.next<Return>().second.delay.value_or(0ms), 0ms);
+    const auto begin = rig.next<Begin>().second;
+    EXPECT_TRUE(begin.lock_refused);
+    EXPECT_EQ(begin.policy.on_busy, OnBusy::kWait);
+    EXPECT_EQ(rig.waiting<Return>(), 0U);
     EXPECT_EQ(rig.waiting<LockRelease>(), 0U);
 }
 
