@@ -2,9 +2,12 @@
 
 #include <unistd.h>
 
+#include "base/errors.hpp"
+#include "bench/lock_bench.hpp"
 #include "bench/report.hpp"
 #include "cli/command_table.hpp"
 #include "cli/context.hpp"
+#include "cli/outside_locks.hpp"
 
 namespace sekali::cli {
 namespace {
@@ -14,9 +17,9 @@ using enum ValueKind;
 constexpr OptionSpec kOptions[] = {
     {.name = "backend",
      .value = "NAME",
-     .help = "what is measured; default sqlite",
+     .help = "what is measured; default sqlite; redis: the locks of --lock-url",
      .kind = kChoice,
-     .choices = "sqlite"},
+     .choices = "sqlite|redis"},
     {.name = "jobs",
      .value = "N",
      .help = "jobs in each round; default 20000",
@@ -36,7 +39,26 @@ constexpr OptionSpec kOptions[] = {
      .kind = kFlag},
 };
 
+int run_locks(CommandContext& context) {
+    const auto outside = outside_locks(context);
+    if (!outside) {
+        throw Failure(base::usage_error("--backend redis measures the locks of a server",
+                                        "name one: --lock-url redis://127.0.0.1"));
+    }
+    const bench::LockBenchResult result =
+        bench::run_lock_bench(outside->url, [&context](std::string_view what) {
+            if (Output::is_terminal(STDERR_FILENO)) context.out.note(std::string(what) + " …");
+        });
+    if (context.out.json()) {
+        context.out.line(bench::to_json(result));
+    } else {
+        context.out.bytes(bench::to_text(result));
+    }
+    return kExitDone;
+}
+
 int run(CommandContext& context) {
+    if (context.args.text_or("backend", "sqlite") == "redis") return run_locks(context);
     bench::BenchOptions options;
     options.parent = context.args.text_or("folder", ".");
     options.jobs = context.args.integer("jobs").value_or(options.jobs);
@@ -72,7 +94,8 @@ constinit const CommandSpec kBenchCommand = {
     .examples =
         "  sekali bench\n"
         "  sekali bench --json --folder /var/lib/app > bench.json\n"
-        "  sekali bench --scale",
+        "  sekali bench --scale\n"
+        "  sekali bench --backend redis --lock-url redis://127.0.0.1",
     .run = run,
 };
 

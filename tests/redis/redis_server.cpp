@@ -45,11 +45,11 @@ std::string program() {
 
 /// Reads what the server says until it is ready; afterwards nobody reads, so it must log no more
 /// than a pipe holds.
-void wait_until_ready(int out) {
+void wait_until_said(int out, const std::string& sign) {
     std::string said;
     std::array<char, 4096> buffer{};
     pollfd waiting{.fd = out, .events = POLLIN, .revents = 0};
-    while (said.find("eady to accept connections") == std::string::npos) {
+    while (said.find(sign) == std::string::npos) {
         if (::poll(&waiting, 1, kPatienceMs) <= 0) throw std::runtime_error("no server: " + said);
         const ssize_t count = ::read(out, buffer.data(), buffer.size());
         if (count <= 0) throw std::runtime_error("the server ended: " + said);
@@ -92,8 +92,17 @@ std::uint16_t free_port() {
     return ntohs(address.sin_port);
 }
 
-bool RedisServer::available() {
-    return !program().empty();
+pid_t start_redis(const std::vector<std::string>& words, const std::string& sign) {
+    std::array<int, 2> out{};
+    if (::pipe2(out.data(), O_CLOEXEC) != 0) throw std::runtime_error("no pipe");
+    const std::string path = program();
+    const pid_t pid = ::fork();
+    if (pid == 0) become(path, words, out[1]);
+    ::close(out[1]);
+    wait_until_said(out[0], sign);
+    // The server goes on when nobody reads its log; it ignores SIGPIPE.
+    ::close(out[0]);
+    return pid;
 }
 
 RedisServer::RedisServer(std::vector<std::string> options, Listen listen)
@@ -128,15 +137,7 @@ void RedisServer::start() {
     add("--save", "");
     add("--loglevel", "notice");
     words.insert(words.end(), options_.begin(), options_.end());
-    std::array<int, 2> out{};
-    if (::pipe2(out.data(), O_CLOEXEC) != 0) throw std::runtime_error("no pipe");
-    const std::string path = program();
-    pid_ = ::fork();
-    if (pid_ == 0) become(path, words, out[1]);
-    ::close(out[1]);
-    wait_until_ready(out[0]);
-    // The server goes on when nobody reads its log; it ignores SIGPIPE.
-    ::close(out[0]);
+    pid_ = start_redis(words, "eady to accept connections");
 }
 
 void RedisServer::stop() {

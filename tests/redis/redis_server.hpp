@@ -27,9 +27,6 @@ class RedisServer {
     RedisServer(const RedisServer&) = delete;
     RedisServer& operator=(const RedisServer&) = delete;
 
-    /// Whether this machine has a Redis at all.
-    [[nodiscard]] static bool available();
-
     [[nodiscard]] std::string url() const;
     [[nodiscard]] std::uint16_t port() const { return port_; }
     [[nodiscard]] const std::filesystem::path& folder() const { return folder_; }
@@ -51,6 +48,9 @@ class RedisServer {
     std::uint16_t port_ = 0;
     pid_t pid_ = -1;
 };
+
+/// Starts a program of Redis and returns when it has said `sign`; it is killed with this process.
+[[nodiscard]] pid_t start_redis(const std::vector<std::string>& words, const std::string& sign);
 
 /// A port of the loopback address that nobody uses now.
 [[nodiscard]] std::uint16_t free_port();

@@ -27,6 +27,8 @@ class Locator {
     void locate(Found found);
 
  private:
+    void ask(std::function<Result<std::vector<Endpoint>>()> question, Found found);
+
     Loop& loop_;
     const Address address_;
     std::vector<std::future<void>> asking_;

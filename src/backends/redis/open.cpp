@@ -24,7 +24,10 @@ Result<OpenServer> open_server(std::string_view url) {
         if (!context.ok()) return context.error();
         tls = *std::move(context);
     }
-    if (address->topology != Topology::kSingle) {
+    if (address->topology == Topology::kSentinel && address->tls) {
+        return base::usage_error("TLS to servers that Sentinels name is not built in yet");
+    }
+    if (address->topology == Topology::kCluster) {
         return base::usage_error(fmt::format("{} is not built in yet", address->printable()),
                                  "use redis://HOST");
     }
