@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstdlib>
+#include <filesystem>
 #include <future>
 #include <latch>
 #include <thread>
@@ -138,6 +140,57 @@ TEST_F(RedisClientTest, AnAclUserAndADatabaseNumber) {
     EXPECT_EQ(ask(*c, command({"ACL", "WHOAMI"})).value().text, "alice");
     ask(*c, command({"SET", "k", "v"})).value();
     EXPECT_TRUE(server.ask({"GET", "k"}).is(Reply::Type::kNil));
+}
+
+/// An authority that vouches for itself and for 127.0.0.1.
+class Certificate {
+ public:
+    Certificate() {
+        std::string pattern =
+            (std::filesystem::temp_directory_path() / "sekali-tls-XXXXXX").string();
+        folder_ = ::mkdtemp(pattern.data());
+        const std::string command =
+            "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 "
+            "-subj /CN=redis -addext subjectAltName=IP:127.0.0.1 -keyout " +
+            key() + " -out " + file() + " 2>/dev/null";
+        if (std::system(command.c_str()) != 0) throw std::runtime_error("no openssl");
+    }
+    ~Certificate() {
+        std::error_code ignored;
+        std::filesystem::remove_all(folder_, ignored);
+    }
+    Certificate(const Certificate&) = delete;
+    Certificate& operator=(const Certificate&) = delete;
+    [[nodiscard]] std::string file() const { return (folder_ / "cert.pem").string(); }
+    [[nodiscard]] std::string key() const { return (folder_ / "key.pem").string(); }
+
+ private:
+    std::filesystem::path folder_;
+};
+
+TEST_F(RedisClientTest, TlsWithACertificateThatIsTrusted) {
+    const Certificate certificate;
+    const std::string port = std::to_string(::sekali::testing::free_port());
+    RedisServer server({"--tls-port", port, "--tls-cert-file", certificate.file(), "--tls-key-file",
+                        certificate.key(), "--tls-ca-cert-file", certificate.file(),
+                        "--tls-auth-clients", "no"});
+    const std::string url = "rediss://127.0.0.1:" + port;
+    const auto trusting = client(url + "?ca=" + certificate.file());
+    const std::string large(300'000, 'x');
+    EXPECT_TRUE(ask(*trusting, command({"SET", "k", large})).ok());
+    EXPECT_EQ(ask(*trusting, command({"GET", "k"})).value().text, large);
+
+    Call call = command({"PING"});
+    call.timeout = 300ms;
+    const auto refused = ask(*client(url), std::move(call));
+    ASSERT_FALSE(refused.ok());
+    EXPECT_NE(refused.error().message.find("certificate"), std::string::npos)
+        << refused.error().message;
+    Call wrong = command({"PING"});
+    wrong.timeout = 300ms;
+    const auto other_name =
+        ask(*client("rediss://localhost:" + port + "?ca=" + certificate.file()), std::move(wrong));
+    EXPECT_FALSE(other_name.ok());
 }
 
 TEST_F(RedisClientTest, SubscriptionsComeBackByThemselves) {
