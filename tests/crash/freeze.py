@@ -15,6 +15,7 @@ import os
 import pathlib
 import signal
 import sqlite3
+import struct
 import sys
 
 from arena import Arena, Programs, Violation, check_store, kill
@@ -24,16 +25,20 @@ POINTS = ["handler", "claim.after", "begin.before", "begin.after", "step.effect.
 TRIES = 10
 # A probe may only be asked once the frozen run's timeout and grace have passed.
 FLAGS = ("--timeout", "1s", "--grace", "500ms")
-UNREACHABLE = 3  # the exit status of a worker that the stopped one keeps out of the database
+TURN_TO_WRITE = 1  # the byte of the gate that a writer locks
+F_OFD_GETLK = 36  # linux/fcntl.h
+FLOCK = "hhqqi4x"
 JOB = {"kind": "pay", "payload": {}, "lock": "account-1"}
 
 
 def is_stopped(worker):
+    """Whether each thread is: one that writes stops only after its system call."""
     try:
-        stat = pathlib.Path(f"/proc/{worker.pid}/stat").read_text()
+        stats = [thread.read_text() for thread in
+                 pathlib.Path(f"/proc/{worker.pid}/task").glob("*/stat")]
     except FileNotFoundError:
         return False
-    return stat.rsplit(")", 1)[1].split()[0] == "T"
+    return bool(stats) and all(stat.rsplit(")", 1)[1].split()[0] == "T" for stat in stats)
 
 
 def freeze_in_handler(arena):
@@ -41,6 +46,7 @@ def freeze_in_handler(arena):
     late = arena.start_worker(*FLAGS)
     arena.wait_for(lambda: arena.ledger("enter"), "the handler has begun")
     kill(late, signal.SIGSTOP)
+    arena.wait_for(lambda: is_stopped(late), "the worker stops in its handler")
     arena.open_gate()
     return job, late
 
@@ -53,7 +59,7 @@ def freeze_at(arena, point):
 
 
 class Frozen(Exception):
-    """The worker stopped in the middle of a write, which no other process can get past."""
+    """The worker stopped in the middle of a write, which no other process may get past."""
 
 
 def require_writable(arena):
@@ -64,12 +70,13 @@ def require_writable(arena):
             db.execute("rollback")
         except sqlite3.OperationalError:
             raise Frozen from None
-    # A writer holds the gate a moment longer than SQLite's own lock.
+    # A writer has its turn a moment longer than SQLite's own lock. A place at the head of the line
+    # keeps nobody out.
     with open(arena.folder / "store.db-gate", "rb") as gate:
-        try:
-            fcntl.flock(gate, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise Frozen from None
+        lock = struct.pack(FLOCK, fcntl.F_WRLCK, os.SEEK_SET, TURN_TO_WRITE, 1, 0)
+        found = struct.unpack(FLOCK, fcntl.fcntl(gate, F_OFD_GETLK, lock))
+        if found[0] != fcntl.F_UNLCK:
+            raise Frozen
 
 
 def thaw_and_use(arena, late):
@@ -91,8 +98,6 @@ def scenario(programs, point):
         arena.wait_for(
             lambda: heir.poll() is not None or arena.states().get(job) == "succeeded",
             "another has taken over")
-        if heir.poll() == UNREACHABLE:
-            raise Frozen
         kill(heir, signal.SIGTERM)
         if (status := arena.end_of(heir)) != 0:
             raise Violation(f"the heir ended with {status}; see {arena.folder}")

@@ -17,13 +17,14 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr off_t kHead = 0;
-constexpr off_t kTurn = 1;
 constexpr mode_t kPrivate = 0600;
 /// A touch tells that the turn is free. A holder that died touches nothing, and a lock that was in
 /// the way for an instant is not announced: for these a waiter looks by itself, ever less often.
 constexpr milliseconds kFirstLook{1};
 constexpr milliseconds kLastLook{50};
 constexpr milliseconds kLookWithoutTouches{4};
+/// Longer than a line of processes that write needs to move.
+constexpr milliseconds kHeadPatience{500};
 
 struct flock byte_lock(short type, off_t byte) {
     struct flock lock {};
@@ -62,11 +63,13 @@ Result<Gate> Gate::open(const std::string& path) {
 Result<bool> Gate::try_enter() {
     if (!at_head_) {
         const auto head = try_lock(file_.get(), kHead, path_);
-        if (!head || !*head) return head;
-        at_head_ = true;
+        if (!head) return head;
+        at_head_ = *head;
+        passes_head_ = passes_head_ && !at_head_;
+        if (!at_head_ && !passes_head_) return false;
     }
     const auto turn = try_lock(file_.get(), kTurn, path_);
-    if (turn && *turn) {
+    if (turn && *turn && at_head_) {
         unlock(file_.get(), kHead);
         at_head_ = false;
     }
@@ -77,8 +80,10 @@ Result<bool> Gate::enter(std::chrono::steady_clock::time_point deadline) {
     auto entered = try_enter();
     if (!entered || *entered) return entered;
     watch();
+    const auto patient_until = base::steady_now() + kHeadPatience;
     for (milliseconds look = kFirstLook;; look = std::min(look * 2, kLastLook)) {
         forget_touches();
+        passes_head_ = passes_head_ || (!at_head_ && base::steady_now() >= patient_until);
         entered = try_enter();
         if (entered && *entered) {
             // The place at the head is free again, and somebody may sleep behind it.

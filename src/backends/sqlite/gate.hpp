@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <string>
 
 #include "backends/sqlite/fd.hpp"
@@ -17,7 +18,8 @@ namespace sekali::sqlite {
 ///
 /// Two bytes of a file are locked by open file description, so a turn ends with its process. Who
 /// waits holds the first byte, which is the place at the head of the line, and sleeps until the
-/// file is touched. Not thread-safe.
+/// file is touched. The head only makes the line fair: whoever finds it taken for long passes it
+/// by, because its process may be stopped. Not thread-safe.
 class Gate {
  public:
     static Result<Gate> open(const std::string& path);
@@ -25,6 +27,9 @@ class Gate {
     /// False when the deadline passed.
     [[nodiscard]] Result<bool> enter(std::chrono::steady_clock::time_point deadline);
     void leave();
+    [[nodiscard]] const std::string& path() const { return path_; }
+    /// The byte whose lock is the turn.
+    static constexpr std::int64_t kTurn = 1;
 
  private:
     Gate(std::string path, Fd file) : path_(std::move(path)), file_(std::move(file)) {}
@@ -38,6 +43,7 @@ class Gate {
     Fd file_;
     Fd touches_;  ///< inotify, opened when somebody first was in the way; may be missing.
     bool at_head_ = false;
+    bool passes_head_ = false;  ///< Somebody kept it for too long and has it still.
 };
 
 }  // namespace sekali::sqlite

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "backends/sqlite/errors.hpp"
+#include "backends/sqlite/gate_holder.hpp"
 #include "backends/sqlite/schema.hpp"
 #include "base/clock.hpp"
 
@@ -84,9 +85,7 @@ void set_up(Connection& connection, Gate& gate, const SqliteOptions& options, St
 
     const auto deadline = base::steady_now() + options.busy_deadline;
     if (!gate.enter(deadline).value()) {
-        throw Failure({.code = ErrorCode::kUnreachable,
-                       .message = "sqlite:" + options.path + " is busy: it could not be set up",
-                       .retryable = true});
+        throw Failure(gate_kept(gate.path(), options.path + " is busy: it could not be set up"));
     }
     try {
         use_log(connection, deadline);

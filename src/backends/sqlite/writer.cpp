@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "backends/sqlite/gate_holder.hpp"
 #include "base/clock.hpp"
 
 namespace sekali::sqlite {
@@ -82,7 +83,7 @@ Result<void> Writer::run(std::function<void(SqliteTables&)> work, engine::Millis
     const std::uint64_t ticket = inbox_.add_one(std::move(task));
     if (auto result = reply->wait_until(base::steady_now() + at_most)) return *result;
     if (inbox_.withdraw(ticket)) {
-        return busy_error("sqlite: the database was busy for too long", Applied::kNo);
+        return gate_kept(gate_.path(), "the database was busy for too long");
     }
     if (auto result = reply->wait_until({})) return *result;
     return busy_error("sqlite: the database took too long to commit", Applied::kMaybe);
@@ -94,9 +95,8 @@ void Writer::run_until_closed() {
         if (entered && *entered) {
             run_group();
         } else {
-            refuse_overdue(
-                entered ? busy_error("sqlite: another process kept the write gate", Applied::kNo)
-                        : entered.error());
+            refuse_overdue(entered ? gate_kept(gate_.path(), "another process kept the write gate")
+                                   : entered.error());
         }
     }
 }
