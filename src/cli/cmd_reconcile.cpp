@@ -14,6 +14,7 @@
 #include "cli/command_table.hpp"
 #include "cli/connect.hpp"
 #include "cli/foreground.hpp"
+#include "cli/once_run.hpp"
 #include "cli/people.hpp"
 #include "cli/shared_options.hpp"
 #include "client/child_env.hpp"
@@ -132,6 +133,7 @@ class Reconciler {
         engine::Recover request;
         request.ns = context_.ns();
         request.limit = kMostFound;
+        request.unclaimed_kinds = {std::string(kOnceKind)};
         for (const Finding& finding : findings) {
             if (finding.action != "recovered") continue;
             const bool is_new = request.policies.try_emplace(finding.kind).second;

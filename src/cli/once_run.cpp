@@ -84,6 +84,7 @@ BeginReply OnceCaller::begin_in(engine::Tables& tables) {
     recovery.kinds = {std::string(kOnceKind)};
     recovery.policies[std::string(kOnceKind)] = plan_.policy;
     recovery.may_take_over = request.may_take_over;
+    recovery.unclaimed_kinds = recovery.kinds;
     engine::recover(tables, recovery);
 
     forget_expired(tables);
@@ -122,6 +123,9 @@ engine::Settled OnceCaller::settle(engine::Outcome outcome) {
     static_cast<void>(SEKALI_FAULT("commit.before"));
     const engine::Settled settled = store_.transact([&](engine::Tables& tables) {
         engine::Settled reply = engine::settle(tables, request);
+        // A retry is the next caller's: nobody would ever claim this one.
+        const bool waits = reply.state == JobState::kReady || reply.state == JobState::kScheduled;
+        if (waits) engine::cancel_job(tables, job_.id, "once", "caller_ended");
         engine::heartbeat(tables, {.worker = worker_, .lease = kOnceLease, .leave = true});
         return reply;
     });

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <functional>
 #include <map>
@@ -47,6 +48,7 @@ class LocalRunner final : public Runner,
     void probe(engine::action::AskProbe request) override;
     void ask_stop(engine::RunId run, engine::StopReason reason) override;
     void kill(engine::RunId) override {}
+    void may_take_over_until(engine::LocalTime time) override { take_over_until_ = time; }
     void complete_commit(engine::RunId run, const engine::Settled& settled) override;
 
     /// Tells commits that nobody answers any more that they are lost, then waits for the handlers;
@@ -60,6 +62,9 @@ class LocalRunner final : public Runner,
     engine::Settled commit(engine::RunId run, Effects effects, std::string result) override;
     Result<engine::StoreReply> ask_store(engine::StoreCommand command) override;
     Result<engine::LockReply> ask_lock(engine::LockCommand command) override;
+    [[nodiscard]] bool may_take_over() const override {
+        return local_now() < take_over_until_.load();
+    }
     void lock_taken(engine::event::LockTaken taken) override;
     void pause(engine::Millis time, const std::stop_token& stop) override;
     [[nodiscard]] engine::LocalTime now() const override { return local_now(); }
@@ -71,6 +76,7 @@ class LocalRunner final : public Runner,
     std::shared_ptr<Backend> backend_;
     std::shared_ptr<Inbox> inbox_;
     RunLog log_;
+    std::atomic<engine::LocalTime> take_over_until_{};
 
     std::mutex mutex_;
     std::map<engine::RunId, std::shared_ptr<Entry>> entries_;

@@ -265,11 +265,13 @@ RunLock Run::lock(std::string_view name, Millis wait) {
     while (true) {
         check();
         const engine::LocalTime asked = host_.now();
-        const auto reply = host_.ask_lock(engine::LockAcquire{.ns = start_.ref.record.ns,
-                                                              .name = std::string(name),
-                                                              .owner = start_.ref.worker,
-                                                              .token = token,
-                                                              .ttl = lock_ttl_});
+        const auto reply =
+            host_.ask_lock(engine::LockAcquire{.ns = start_.ref.record.ns,
+                                               .name = std::string(name),
+                                               .owner = start_.ref.worker,
+                                               .token = token,
+                                               .ttl = lock_ttl_,
+                                               .may_take_over = host_.may_take_over()});
         if (!reply.ok() && !reply.error().retryable) throw Failure(reply.error());
         if (reply.ok() && reply->kind == engine::LockReply::Kind::kAcquired) {
             host_.lock_taken({.run = id(),

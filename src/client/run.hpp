@@ -35,6 +35,8 @@ class RunHost {
     virtual engine::Settled commit(engine::RunId run, Effects effects, std::string result) = 0;
     [[nodiscard]] virtual Result<engine::StoreReply> ask_store(engine::StoreCommand command) = 0;
     [[nodiscard]] virtual Result<engine::LockReply> ask_lock(engine::LockCommand command) = 0;
+    /// Whether the store has answered this worker long enough for it to take over a lapsed lock.
+    [[nodiscard]] virtual bool may_take_over() const = 0;
     virtual void lock_taken(engine::event::LockTaken taken) = 0;
     /// Lets time pass, less when `stop` fires.
     virtual void pause(engine::Millis time, const std::stop_token& stop) = 0;

@@ -19,6 +19,8 @@ class Runner {
     virtual void ask_stop(engine::RunId run, engine::StopReason reason) = 0;
     /// Ends a killable run.
     virtual void kill(engine::RunId run) = 0;
+    /// Handlers may take over lapsed locks before this time.
+    virtual void may_take_over_until(engine::LocalTime) {}
     virtual void complete_commit(engine::RunId run, const engine::Settled& settled) = 0;
 };
 

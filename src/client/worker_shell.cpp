@@ -203,6 +203,8 @@ void WorkerShell::update_idle() {
         if (store_answers_) observer_.store_answers(status.store_answers);
         store_answers_ = status.store_answers;
     }
+    for (const auto& [kind, runner] : runners_)
+        runner->may_take_over_until(status.may_take_over_until);
     const bool idle =
         !status.stopping && status.claimed + status.running + status.settling < concurrency_;
     bool woken = false;

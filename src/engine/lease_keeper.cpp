@@ -49,4 +49,9 @@ bool StoreTrust::whole_lease(LocalTime now) const {
     return since_ && now - *since_ >= lease_ && now - last_sent_ <= lease_ / kRenewalsPerLease;
 }
 
+LocalTime StoreTrust::whole_lease_until() const {
+    if (!seen_ || !whole_lease(*seen_)) return LocalTime{};
+    return std::min(last_sent_, *seen_) + lease_ / kRenewalsPerLease;
+}
+
 }  // namespace sekali::engine

@@ -41,6 +41,8 @@ class StoreTrust {
     void answered(LocalTime sent, LocalTime now);
     void failed();
     [[nodiscard]] bool whole_lease(LocalTime now) const;
+    /// Until when `whole_lease` holds if nothing more is heard; long ago where it does not.
+    [[nodiscard]] LocalTime whole_lease_until() const;
     /// Whether the last answer was no failure.
     [[nodiscard]] bool answers() const { return since_.has_value(); }
 

@@ -147,6 +147,30 @@ bool answer_open_step(Tables& tables, const RecordKey& key, const std::string& r
     return false;
 }
 
+/// Refuses an answer that would end a job as a whole where that leaves something out.
+void check_whole_answer(Tables& tables, const JobRow& row, const std::optional<RecordRow>& record) {
+    const auto refuse = [&](const std::string& why) {
+        throw Failure{
+            Error{ErrorCode::kConflict,
+                  "job " + row.job.id + why,
+                  "resolve it with --rerun where running it again is harmless, or with --dead",
+                  Applied::kNo,
+                  false,
+                  {}}};
+    };
+    if (record) {
+        if (record->whole_answer && tables.steps(record->id).empty()) return;
+        refuse(
+            " has no open step, and its handler writes rows of its own that an answer alone would "
+            "leave out");
+    }
+    // A kind without a record leaves no more behind than its job.
+    const bool has_begun = row.epoch != 0;
+    if (!has_begun || tables.record(record_key(row.job))) {
+        refuse(" has no run of its own that an answer could be about");
+    }
+}
+
 void run_on(Tables& tables, JobRow& row, std::optional<RecordRow>& record) {
     if (record) {
         record->state = RecordState::kRetryable;
@@ -168,23 +192,11 @@ AdminReply resolve_held(Tables& tables, std::string_view id, const Resolution& r
     if (!row) return not_live(tables, id);
     if (row->state != JobState::kHeld) return reply_of(AdminReply::Kind::kWrongState, row);
     auto record = own_record(tables, *row);
-    if (record && record->state != RecordState::kHeld) record.reset();
     bool ends_whole_job = false;
     if (resolution.kind == Resolution::Kind::kSucceeded) {
         const bool for_step = record && answer_open_step(tables, record->id, resolution.result);
         ends_whole_job = !for_step;
-        const bool whole = record && record->whole_answer && tables.steps(record->id).empty();
-        if (ends_whole_job && record && !whole) {
-            throw Failure{
-                Error{ErrorCode::kConflict,
-                      "job " + row->job.id +
-                          " has no open step, and its handler writes rows of its own "
-                          "that an answer alone would leave out",
-                      "resolve it with --rerun where running it again is harmless, or with --dead",
-                      Applied::kNo,
-                      false,
-                      {}}};
-        }
+        if (ends_whole_job) check_whole_answer(tables, *row, record);
     }
     if (record) {
         // The owner of the unknown run is shut out: somebody has answered for it.

@@ -104,6 +104,7 @@ BeginReply BeginRun::begin_without_record() {
         if (auto refused = take_lock()) return *refused;
         ++row_.epoch;
         row_.begun = true;
+        row_.lease_until = tables_.now() + request_.lease;
         if (row_.job.unique_until == UniqueUntil::kStart) row_.slot_held = false;
         tables_.update_job(row_);
     }
@@ -171,7 +172,7 @@ std::optional<BeginReply> BeginRun::decide_processing() {
     const bool proven =
         owner_is_gone(tables_, record_->owner) || (record_->death_proven && !record_->probing);
     if (!proven && record_->lease_until > tables_.now()) return wait_for_key();
-    if (!proven && !request_.may_take_over) {
+    if (!proven && !lapse_is_judged(*record_) && !request_.may_take_over) {
         return wait_for_time(request_.lease / 3, WaitFor::kKey, row_.job.key);
     }
     took_over_ = true;
@@ -231,7 +232,14 @@ BeginReply BeginRun::hold() {
         return HeldBack{};
     }
     const bool lost_claim = took_over_ && holder->state == JobState::kRunning;
-    if (lost_claim) ++(record_->death_proven ? holder->crashes : holder->interruptions);
+    if (lost_claim && record_->death_proven) {
+        ++holder->crashes;
+        holder->suspect = true;
+        // Its neighbours in that process are recovered later and must not look as if alone.
+        static_cast<void>(company_at_death(tables_, holder->job.ns, holder->owner));
+    } else if (lost_claim) {
+        ++holder->interruptions;
+    }
     if (lost_claim || (holder->state != JobState::kRunning && holder->state != JobState::kHeld)) {
         hold_job(tables_, *holder, record_->mark_cause);
     }
@@ -358,6 +366,7 @@ BeginReply BeginRun::start() {
 
     row_.begun = !record_->probing;
     row_.epoch = record_->epoch;
+    row_.lease_until = record_->lease_until;
     if (row_.job.unique_until == UniqueUntil::kStart) row_.slot_held = false;
     tables_.update_job(row_);
     return started_as_before();

@@ -24,6 +24,10 @@ void hold_job(Tables& tables, JobRow& row, std::string reason);
 /// Whether the job is running under this very claim.
 [[nodiscard]] bool claim_is_mine(const std::optional<JobRow>& row, const RunRef& run);
 [[nodiscard]] bool owner_is_gone(Tables& tables, std::string_view owner);
+/// Begun runs that a dead worker had when its death was first seen, so that the order in which its
+/// jobs are taken from it convicts nobody.
+[[nodiscard]] std::uint64_t company_at_death(Tables& tables, std::string_view ns,
+                                             std::string_view owner);
 [[nodiscard]] bool lock_is_live(Tables& tables, const LockRow& lock);
 [[nodiscard]] RecordKey record_key(const Envelope& job);
 [[nodiscard]] bool has_open_step(Tables& tables, const RecordKey& key);
@@ -32,6 +36,10 @@ void hold_job(Tables& tables, JobRow& row, std::string reason);
 void end_record(Tables& tables, RecordRow& record, RecordState state);
 /// Whether a run of this record that ends without an answer now leaves an unknown effect.
 [[nodiscard]] bool ends_unknown(Tables& tables, const RecordRow& record);
+/// Whether recovery has judged the lapse of this record's run: then its claim is gone for good, and
+/// whoever begins next need not judge it again.
+[[nodiscard]] bool lapse_is_judged(const RecordRow& record);
+void set_lapse_judged(RecordRow& record);
 /// Marks the record as unknown where the vanished run may have had an effect. Does not store it.
 void mark_lost_run(Tables& tables, RecordRow& record, bool proven);
 void add_attempt_of(Tables& tables, const JobRow& row, const RecordRow& record,

@@ -27,6 +27,8 @@ LockReply acquire_lock(Tables& tables, const LockAcquire& request) {
     const bool own = !lock.token.empty() && lock.token == request.token;
     if (!own) {
         if (lock_is_live(tables, lock)) return busy(tables, lock);
+        const bool lapsed = !lock.owner.empty() && !owner_is_gone(tables, lock.owner);
+        if (lapsed && !request.may_take_over) return busy(tables, lock);
         if (!lock.reserved_for.empty() && lock.reserved_until > tables.now()) {
             return busy(tables, lock);
         }

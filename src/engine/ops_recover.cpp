@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "engine/ops_internal.hpp"
 
 namespace sekali::engine {
@@ -41,6 +43,7 @@ class LostClaim {
             return;
         }
         mark_lost_run(tables_, *record_, proven_);
+        set_lapse_judged(*record_);
         tables_.put_record(*record_);
         add_attempt_of(tables_, row_, *record_, outcome, why);
         release_lock_of(tables_, RunRef{row_.job.id, record_->id, owner, record_->delivery,
@@ -61,7 +64,7 @@ class LostClaim {
 
     void count_crash(const std::string& owner) {
         ++row_.crashes;
-        const bool alone = company_at_death(owner) <= 1;
+        const bool alone = company_at_death(tables_, row_.job.ns, owner) <= 1;
         row_.suspect = true;
         if (alone && row_.crashes >= max_crashes()) return end(JobState::kDead, "worker_crash");
         go_on();
@@ -74,13 +77,14 @@ class LostClaim {
     }
 
     void go_on() {
-        if (row_.cancel_requested) {
-            const bool must_be_answered =
-                record_ && record_->marked && record_->on_unknown != OnUnknown::kRerun;
-            if (must_be_answered) return hold(record_->mark_cause);
-            return end(JobState::kCancelled, "cancelled");
-        }
-        requeue(tables_, row_, Millis{0});
+        const auto& unclaimed = request_.unclaimed_kinds;
+        const bool caller_died = proven_ && std::find(unclaimed.begin(), unclaimed.end(),
+                                                      row_.job.kind) != unclaimed.end();
+        if (!row_.cancel_requested && !caller_died) return requeue(tables_, row_, Millis{0});
+        const bool must_be_answered =
+            record_ && record_->marked && record_->on_unknown != OnUnknown::kRerun;
+        if (must_be_answered) return hold(record_->mark_cause);
+        end(JobState::kCancelled, row_.cancel_requested ? "cancelled" : "caller_died");
     }
 
     void hold(std::string reason) {
@@ -100,19 +104,6 @@ class LostClaim {
         }
         end_job(tables_, row_, state, std::move(reason));
         wake_for_key(tables_, record_key(row_.job));
-    }
-
-    /// Begun runs the process had when its death was first seen, so that the order in which they
-    /// are recovered convicts nobody.
-    std::uint64_t company_at_death(const std::string& owner) {
-        auto worker = tables_.worker(owner);
-        if (worker && worker->death_company != 0) return worker->death_company;
-        const std::uint64_t company = std::max<std::uint64_t>(1, tables_.count_begun(owner));
-        if (worker) {
-            worker->death_company = company;
-            tables_.put_worker(*worker);
-        }
-        return company;
     }
 
     [[nodiscard]] std::uint64_t max_crashes() const {

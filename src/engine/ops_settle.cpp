@@ -49,6 +49,7 @@ class SettleRun {
     }
     std::optional<Settled> refuse();
     Settled superseded();
+    [[nodiscard]] bool takes_crash_back();
     [[nodiscard]] bool fence_holds();
     Settled succeed();
     Settled fenced();
@@ -105,8 +106,14 @@ Settled SettleRun::superseded() {
     evidence.job = request_.job;
     evidence.job.payload.clear();
     evidence.epoch = run().epoch;
-    note(tables_, EventKind::kSuperseded, evidence, run().worker,
-         std::string{outcome_name(outcome_.kind)});
+    std::string detail{outcome_name(outcome_.kind)};
+    if (takes_crash_back()) {
+        --row_->crashes;
+        ++row_->interruptions;
+        tables_.update_job(*row_);
+        detail += "; its worker lives, so its crash is taken back";
+    }
+    note(tables_, EventKind::kSuperseded, evidence, run().worker, std::move(detail));
     if (outcome_.kind == Kind::kSuccess) {
         note(tables_, EventKind::kLateResult, evidence, run().worker, outcome_.result);
     }
@@ -114,6 +121,25 @@ Settled SettleRun::superseded() {
     Settled reply;
     reply.kind = Settled::Kind::kSuperseded;
     return reply;
+}
+
+/// Whether the job was charged with a death of this run's worker, which lives after all and says so
+/// for the first time.
+bool SettleRun::takes_crash_back() {
+    const bool may_be_charged = row_ && row_->crashes > 0 && outcome_.kind != Kind::kCrashed;
+    if (!may_be_charged || owner_is_gone(tables_, run().worker)) return false;
+    const RecordKey key = record_key(request_.job);
+    const auto attempts = tables_.attempts_of_key(key);
+    const bool charged = std::any_of(attempts.begin(), attempts.end(), [&](const auto& attempt) {
+        return attempt.job_id == run().job_id && attempt.epoch == run().epoch &&
+               attempt.worker == run().worker && attempt.outcome == "crashed";
+    });
+    const auto events = tables_.events_of_key(key);
+    const bool known = std::any_of(events.begin(), events.end(), [&](const auto& event) {
+        return event.event == EventKind::kSuperseded && event.job_id == run().job_id &&
+               event.epoch == run().epoch && event.worker == run().worker;
+    });
+    return charged && !known;
 }
 
 bool SettleRun::fence_holds() {
@@ -354,6 +380,13 @@ void SettleRun::close_run() {
     }
 }
 
+/// Somebody may have broken or taken it while the run only asked its probe.
+bool has_its_lock(Tables& tables, const RunRef& run) {
+    if (run.fence == 0) return true;
+    const auto lock = tables.lock(run.record.ns, run.lock_key);
+    return lock && lock->owner == run.worker && lock->fence == run.fence;
+}
+
 }  // namespace
 
 Settled settle(Tables& tables, const Settle& request) {
@@ -411,7 +444,11 @@ std::optional<Settled> answer(Tables& tables, const Answer& request) {
     tables.put_record(*record);
     row->begun = true;
     tables.update_job(*row);
-    return std::nullopt;
+    if (has_its_lock(tables, request.run)) return std::nullopt;
+    as_settle.outcome.kind = Kind::kInterrupted;
+    as_settle.outcome.reason = "lock_lost";
+    as_settle.outcome.nothing_applied = true;
+    return settle(tables, as_settle);
 }
 
 }  // namespace sekali::engine

@@ -63,6 +63,19 @@ bool owner_is_gone(Tables& tables, std::string_view owner) {
     return tables.owner_fate(owner) == OwnerFate::kDead;
 }
 
+std::uint64_t company_at_death(Tables& tables, std::string_view ns, std::string_view owner) {
+    std::optional<WorkerRow> worker = tables.worker(owner);
+    if (worker && worker->death_company != 0) return worker->death_company;
+    if (!worker) {
+        worker.emplace();
+        worker->id = owner;
+        worker->ns = ns;
+    }
+    worker->death_company = std::max<std::uint64_t>(1, tables.count_begun(owner));
+    tables.put_worker(*worker);
+    return worker->death_company;
+}
+
 bool lock_is_live(Tables& tables, const LockRow& lock) {
     return !lock.owner.empty() && lock.lease_until > tables.now() &&
            !owner_is_gone(tables, lock.owner);
@@ -156,6 +169,14 @@ bool ends_unknown(Tables& tables, const RecordRow& record) {
             return false;
     }
     return true;
+}
+
+bool lapse_is_judged(const RecordRow& record) {
+    return record.lease_until == StoreTime{};
+}
+
+void set_lapse_judged(RecordRow& record) {
+    record.lease_until = StoreTime{};
 }
 
 void mark_lost_run(Tables& tables, RecordRow& record, bool proven) {

@@ -259,6 +259,9 @@ struct Recover {
     std::int64_t after_seq = 0;
     bool may_take_over = false;
     std::size_t limit = 200;
+    /// Jobs of these kinds belong to their callers (`once`): nobody would ever claim what a dead
+    /// one leaves, so it ends.
+    std::vector<std::string> unclaimed_kinds;
 };
 struct Recovered {
     std::size_t jobs = 0;
@@ -293,6 +296,9 @@ struct LockAcquire {
     std::string ns, name, owner, token;
     Millis ttl;
     std::uint32_t permits = 0;  ///< 0: a lock; else one permit of a semaphore that has so many.
+    /// For a handler's lock as in `Begin`. A lock client has no history with the store: to it a
+    /// lock whose time is over is free.
+    bool may_take_over = true;
 };
 struct LockRenew {
     std::string ns, name, token;

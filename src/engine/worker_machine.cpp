@@ -77,6 +77,7 @@ WorkerStatus WorkerMachine::Core::status() const {
     status.settling = staged(Stage::kAnswering) + staged(Stage::kSettling);
     status.store_answers = trust_.answers();
     status.stopping = stopping_;
+    status.may_take_over_until = trust_.whole_lease_until();
     return status;
 }
 

@@ -233,6 +233,7 @@ struct WorkerStatus {
     std::size_t stuck = 0;       ///< Handlers that outlived their grace.
     bool store_answers = false;  ///< The last answer of the store was no error.
     bool stopping = false;
+    LocalTime may_take_over_until{};  ///< What lapsed may be taken over before this time.
 };
 
 /// Not thread-safe: one thread calls it, with times that never go back.

@@ -19,6 +19,10 @@ class Once(CommandTest):
         self.assertEqual(len(items), 1)
         return items[0]["id"]
 
+    def live(self):
+        return [item["state"] for item in self.ok("job", "list", "--json").json["items"]
+                if item["state"] in ("ready", "scheduled", "running", "waiting", "held")]
+
     def test_runs_once_and_prints_what_is_stored(self):
         first = self.once(RUN)
         self.assertEqual((first.status, first.out, first.err), (0, "out\n", "err\n"))
@@ -83,13 +87,21 @@ class Once(CommandTest):
             self.assertEqual(again.status, status, again.err)
             self.assertEqual(again.out, "by hand\n" if runs == 1 else "out\n")
             self.assertEqual(len(self.ledger("ledger" + key)), runs)
-            live = [item for item in self.ok("job", "list", "--json").json["items"]
-                    if item["state"] in ("ready", "scheduled", "running", "waiting", "held")]
-            self.assertEqual(live, [])
+            self.assertEqual(self.live(), [])
 
     def test_rerun_runs_again(self):
         self.assertEqual(self.once("kill -9 $$", "--on-unknown", "rerun").status, 137)
+        self.assertEqual(self.live(), [], "nobody would ever claim a job of that caller")
         self.assertEqual(self.once(RUN, "--on-unknown", "rerun").status, 0)
+
+    def test_a_dead_callers_job_ends_with_the_next_call(self):
+        for key, policy, left in (("k1", "rerun", []), ("k2", "hold", ["held"])):
+            killed = self.once(RUN, "--on-unknown", policy, key=key,
+                               environment={"SEKALI_FAULT_AT": "handler.before"})
+            self.assertEqual(killed.status, -signal.SIGKILL)
+            self.assertEqual(self.once(RUN, key=key + " of another").status, 0)
+            self.assertEqual(self.live(), left, key)
+        self.assertEqual(self.once(RUN, "--on-unknown", "rerun", key="k1").status, 0)
 
     def test_the_stricter_policy_rules(self):
         self.once("kill -9 $$", "--on-unknown", "hold")

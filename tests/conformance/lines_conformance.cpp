@@ -271,6 +271,22 @@ TEST_P(LinesConformance, I22_ALapsedLockIsTakenOnlyByWhoHadTheStoreForALease) {
     EXPECT_EQ(succeed(slow).kind, Settled::Kind::kApplied);
 }
 
+TEST_P(LinesConformance, I22_AHandlersLockIsTakenOnlyByWhoHadTheStoreForALease) {
+    put({.id = "j1", .lock = "l"});
+    const Attempt slow = start("A", "j1");
+    advance(lease + 1ms);
+    const engine::LockAcquire request{.ns = "default",
+                                      .name = "l",
+                                      .owner = "B",
+                                      .token = "b",
+                                      .ttl = 30s,
+                                      .may_take_over = false};
+    EXPECT_EQ(lock_call(request).kind, engine::LockReply::Kind::kBusy);
+    EXPECT_TRUE(renew(slow).lock_kept);
+    kill("A");
+    EXPECT_EQ(lock_call(request).kind, engine::LockReply::Kind::kAcquired) << "a proven death";
+}
+
 TEST_P(LinesConformance, I21_ARenewalMovesAllLeasesOfARunTogether) {
     put({.id = "j1", .key = "k", .lock = "l"});
     const Attempt run = start("A", "j1");
@@ -280,6 +296,32 @@ TEST_P(LinesConformance, I21_ARenewalMovesAllLeasesOfARunTogether) {
     EXPECT_EQ(job("j1").lease_until, until);
     EXPECT_EQ(record("k").lease_until, until);
     EXPECT_EQ(lock_row("l")->lease_until, until);
+}
+
+TEST_P(LinesConformance, G4_ALateRunReleasesNobodysLock) {
+    put({.id = "j1", .lock = "l"});
+    const Attempt late = start("A", "j1");
+    lapse();
+    const Attempt present = start("B", "j1");
+    EXPECT_EQ(succeed(late).kind, Settled::Kind::kSuperseded);
+    EXPECT_EQ(lock_row("l")->owner, "B");
+    EXPECT_EQ(lock_row("l")->fence, present.started.fence);
+    EXPECT_EQ(succeed(present).kind, Settled::Kind::kApplied);
+}
+
+TEST_P(LinesConformance, I21_ABeginMovesTheLeaseOfItsClaim) {
+    for (const engine::RecordMode mode : {engine::RecordMode::kKept, engine::RecordMode::kNone}) {
+        policy.record = mode;
+        const std::string id = mode == engine::RecordMode::kKept ? "j1" : "j2";
+        put({.id = id, .lock = "l" + id});
+        const Delivery delivery = claim_job("A", id);
+        advance(lease - 1s);  // it waited for its turn
+        const Attempt run = start(delivery);
+        EXPECT_EQ(job(id).lease_until, now() + lease);
+        advance(lease - 1ms);
+        EXPECT_EQ(recover(), 0U) << "the begin's own lease is not over";
+        EXPECT_EQ(succeed(run).kind, Settled::Kind::kApplied);
+    }
 }
 
 SEKALI_CONFORMS(LinesConformance);

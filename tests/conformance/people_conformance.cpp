@@ -30,6 +30,16 @@ class PeopleConformance : public Scene {
         EXPECT_EQ(state(id), JobState::kHeld);
         return run;
     }
+    /// Holds the job, enqueued here where it is not yet, because its claims die before begin.
+    void lose_claims(const std::string& id) {
+        if (!find_job(id)) put({.id = id, .key = "k"});
+        for (int i = 0; i < 100 && state(id) != JobState::kHeld; ++i) {
+            const std::string worker = id + " claimed " + std::to_string(i);
+            claim_job(worker, id);
+            crash(worker);
+        }
+        EXPECT_EQ(job(id).reason, "claims_lost");
+    }
     AdminReply retry_now(const std::string& id) {
         return tx([id](Tables& tables) { return engine::retry_now(tables, id, "operator"); });
     }
@@ -308,6 +318,40 @@ TEST_P(PeopleConformance, I16_Resolve_AsSucceededIsRefusedWhereRowsWouldBeMissin
     EXPECT_THROW(resolve("j1", Resolution::Kind::kSucceeded, "receipt 7"), Failure);
     EXPECT_EQ(state("j1"), JobState::kHeld);
     EXPECT_EQ(record("k").state, RecordState::kHeld);
+}
+
+TEST_P(PeopleConformance, I16_Resolve_AsSucceededIsRefusedWhereNothingHasBegun) {
+    lose_claims("j1");
+    EXPECT_THROW(resolve("j1", Resolution::Kind::kSucceeded, "receipt 7"), Failure);
+    EXPECT_EQ(state("j1"), JobState::kHeld);
+    EXPECT_FALSE(find_record("k")) << "no success without a record, and none for a guess";
+    resolve("j1", Resolution::Kind::kRerun);
+    EXPECT_EQ(succeed(start("B", "j1")).kind, Settled::Kind::kApplied);
+}
+
+TEST_P(PeopleConformance, G2_Resolve_OfLostClaimsAnswersForTheRecordOfAnEarlierRun) {
+    policy.whole_answer = true;
+    put({.id = "j1", .key = "k"});
+    settle(start("A", "j1"), failure());
+    advance(1h);
+    lose_claims("j1");
+    EXPECT_EQ(record("k").state, RecordState::kRetryable);
+    EXPECT_EQ(resolve("j1", Resolution::Kind::kSucceeded, "receipt 7").kind,
+              AdminReply::Kind::kDone);
+    EXPECT_EQ(state("j1"), JobState::kSucceeded);
+    EXPECT_EQ(record("k").state, RecordState::kSucceeded);
+    put({.id = "j2", .key = "k"});
+    EXPECT_EQ(as<Ended>(begin(claim_job("A", "j2")))->state, JobState::kDuplicate);
+}
+
+TEST_P(PeopleConformance, G1_Resolve_OfLostClaimsAsDeadEndsTheKey) {
+    put({.id = "j1", .key = "k"});
+    settle(start("A", "j1"), failure(/*nothing_applied=*/true));
+    advance(1h);
+    lose_claims("j1");
+    resolve("j1", Resolution::Kind::kDead);
+    EXPECT_EQ(record("k").state, RecordState::kDead);
+    EXPECT_EQ(record("k").ends, 1U);
 }
 
 TEST_P(PeopleConformance, Resolve_RerunStartsAgainWithoutAsking) {

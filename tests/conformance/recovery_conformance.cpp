@@ -172,6 +172,99 @@ TEST_P(RecoveryConformance, G7_CompanyIsCountedWhenTheDeathIsFirstSeen) {
     EXPECT_EQ(state("j2"), JobState::kReady);
 }
 
+TEST_P(RecoveryConformance, G7_ADeathThatABeginSeesFirstCountsItsWholeCompany) {
+    policy.max_crashes = 1;
+    policy.on_unknown = OnUnknown::kHold;
+    put({.id = "j1", .key = "k"});
+    put({.id = "j2"});
+    for (const Delivery& delivery : claim("A"))
+        start(delivery);
+    kill("A");
+    put({.id = "j3", .key = "k"});
+    EXPECT_NE(as<Parked>(begin(claim_job("B", "j3"))), nullptr);
+    EXPECT_EQ(state("j1"), JobState::kHeld);
+    EXPECT_EQ(job("j1").crashes, 1U);
+    recover();
+    EXPECT_EQ(state("j2"), JobState::kReady) << "it died beside j1";
+    EXPECT_TRUE(job("j2").suspect);
+}
+
+TEST_P(RecoveryConformance, I22_ACrashIsTakenBackWhenItsWorkerLives) {
+    put({.id = "j1", .key = "k"});
+    const Attempt slow = start("A", "j1");
+    crash("A");
+    ASSERT_EQ(job("j1").crashes, 1U);
+    start("B", "j1");
+    // What comes late from a dead worker proves nothing.
+    EXPECT_EQ(settle(slow, failure()).kind, Settled::Kind::kSuperseded);
+    EXPECT_EQ(job("j1").crashes, 1U);
+
+    put({.id = "j2", .key = "k2"});
+    const Attempt other = start("C", "j2");
+    crash("C");
+    ASSERT_EQ(job("j2").crashes, 1U);
+    backend().set_fate("C", engine::OwnerFate::kAlive);
+    EXPECT_EQ(settle(other, failure()).kind, Settled::Kind::kSuperseded);
+    EXPECT_EQ(settle(other, failure()).kind, Settled::Kind::kSuperseded) << "its reply was lost";
+    EXPECT_EQ(job("j2").crashes, 0U);
+    EXPECT_EQ(job("j2").interruptions, 1U);
+}
+
+TEST_P(RecoveryConformance, I03_TheRecordOfWhoTookOverIsLeftAlone) {
+    put({.id = "j1", .key = "k"});
+    start("A", "j1");
+    advance(lease);
+    put({.id = "j2", .key = "k"});
+    const Attempt present = start("B", "j2");
+    recover();
+    EXPECT_EQ(state("j1"), JobState::kReady);
+    EXPECT_EQ(record("k").owner, "B");
+    EXPECT_EQ(record("k").lease_until, now() + lease);
+    EXPECT_EQ(record("k").epoch, present.started.epoch);
+    EXPECT_EQ(succeed(present).kind, Settled::Kind::kApplied);
+}
+
+TEST_P(RecoveryConformance, G8_AJudgedLapseNeedsNoSecondJudgement) {
+    put({.id = "j1", .key = "k"});
+    start("A", "j1");
+    advance(lease);
+    // A worker that has just started may not judge, but what is judged it may take up.
+    may_take_over = false;
+    ASSERT_EQ(recover(/*take_over=*/false), 0U);
+    ASSERT_EQ(recover(/*take_over=*/true), 1U);
+    EXPECT_EQ(start("B", "j1").started.epoch, 2U);
+}
+
+TEST_P(RecoveryConformance, G1_WhatADeadCallerLeavesEnds) {
+    const auto recover_callers = [&] {
+        tx([&](Tables& tables) {
+            engine::Recover request;
+            request.ns = "default";
+            request.worker = "caller";
+            request.kinds = {"charge"};
+            request.may_take_over = true;
+            request.unclaimed_kinds = {"charge"};
+            return engine::recover(tables, request);
+        });
+    };
+    put({.id = "j1", .key = "k"});
+    start("A", "j1");
+    kill("A");
+    recover_callers();
+    EXPECT_EQ(state("j1"), JobState::kCancelled);
+    EXPECT_EQ(job("j1").reason, "caller_died");
+    EXPECT_EQ(record("k").state, RecordState::kCancelled);
+    EXPECT_TRUE(record("k").marked) << "whoever calls next judges it by the unknown policy";
+
+    policy.on_unknown = OnUnknown::kHold;
+    put({.id = "j2", .key = "k2"});
+    start("B", "j2");
+    kill("B");
+    recover_callers();
+    EXPECT_EQ(state("j2"), JobState::kHeld);
+    EXPECT_EQ(record("k2").state, RecordState::kHeld);
+}
+
 TEST_P(RecoveryConformance, G8_CrashesUseNoAttempt) {
     policy.max_crashes = 100;
     policy.retry.max_attempts = 1;

@@ -261,6 +261,33 @@ TEST_P(SettleConformance, I03_TheSameWorkersOwnEarlierDeliveryIsLateToo) {
     EXPECT_EQ(succeed(present).kind, Settled::Kind::kApplied);
 }
 
+TEST_P(SettleConformance, I03_WithoutARecordTheDeliveryTellsTheRunsApart) {
+    policy.record = engine::RecordMode::kNone;
+    put({.id = "j1"});
+    const Attempt late = start("A", "j1");
+    lapse();
+    const Attempt present = start("A", "j1");
+    EXPECT_FALSE(renew(late).kept);
+    EXPECT_EQ(settle(late, failure()).kind, Settled::Kind::kSuperseded);
+    EXPECT_EQ(succeed(late).kind, Settled::Kind::kSuperseded);
+    EXPECT_EQ(succeed(present).kind, Settled::Kind::kApplied);
+}
+
+TEST_P(SettleConformance, I03_WhoHasLostItsClaimMayBringAnAnswerAndNothingElse) {
+    put({.id = "j1", .key = "k"});
+    const Attempt late = start("A", "j1");
+    lapse();
+    for (const Outcome& outcome : {failure(), ended(Outcome::Kind::kPermanent),
+                                   ended(Outcome::Kind::kInterrupted, "shutdown")}) {
+        EXPECT_EQ(settle(late, outcome).kind, Settled::Kind::kSuperseded);
+    }
+    EXPECT_FALSE(renew(late).kept);
+    EXPECT_EQ(state("j1"), JobState::kReady);
+    EXPECT_EQ(job("j1").attempts, 0U);
+    EXPECT_EQ(job("j1").interruptions, 1U);
+    EXPECT_EQ(succeed(late).kind, Settled::Kind::kApplied) << "nobody has begun since";
+}
+
 TEST_P(SettleConformance, G6_WhatHasBegunIsNotGivenBackAsIfItHadNot) {
     policy.on_unknown = OnUnknown::kHold;
     put({.id = "j1", .key = "k"});
@@ -687,6 +714,22 @@ TEST_P(ProbeConformance, G4_ARunThatWasAnsweredForLivesAndIsNotTakenOver) {
     EXPECT_EQ(as<engine::Parked>(reply)->name, "j1");
 }
 
+TEST_P(ProbeConformance, G4_AnAnswerStartsNoHandlerWhoseLockIsGone) {
+    put({.id = "j1", .lock = "l"});
+    start("A", "j1");
+    crash("A");
+    const Attempt run = start("B", "j1");
+    ASSERT_TRUE(run.started.probe_first);
+    tx([](Tables& tables) { return break_lock(tables, "default", "l"); });
+    const auto settled = answer(run, Answer::Kind::kDidNot);
+    ASSERT_TRUE(settled) << "it goes on";
+    EXPECT_EQ(settled->state, JobState::kScheduled);
+    EXPECT_FALSE(record("j1").marked) << "what the probe said stands";
+    EXPECT_EQ(job("j1").attempts, 0U);
+    advance(1h);
+    EXPECT_FALSE(start("B", "j1").started.probe_first);
+}
+
 TEST_P(ProbeConformance, G6_AnAnswerThatCannotTellIsHeld) {
     const Attempt run = asking("j1");
     const auto settled = answer(run, Answer::Kind::kCannotTell);
@@ -910,6 +953,20 @@ TEST_P(SettleConformance, E06_TransientRerunsPermanentReplaysTimeoutIsUnknown) {
               JobState::kDead);
     put({.id = "timeout"});
     EXPECT_EQ(settle(start("A", "timeout"), ended(Outcome::Kind::kTimeout)).state, JobState::kHeld);
+}
+
+TEST_P(SettleConformance, G2_TheEpochTellsTwoJobsOfOneKeyApart) {
+    put({.id = "j1", .key = "k"});
+    const Attempt late = start("A", "j1");
+    lapse();
+    put({.id = "j2", .key = "k"});
+    std::vector<Delivery> again = claim("A");
+    ASSERT_EQ(again.size(), 2U);
+    // The same worker, and a first delivery as well.
+    const Attempt present = start(again[1]);
+    EXPECT_EQ(succeed(late).kind, Settled::Kind::kSuperseded);
+    EXPECT_EQ(record("k").state, RecordState::kProcessing);
+    EXPECT_EQ(succeed(present).kind, Settled::Kind::kApplied);
 }
 
 SEKALI_CONFORMS(SettleConformance);

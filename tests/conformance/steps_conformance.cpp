@@ -178,6 +178,19 @@ TEST_P(StepsConformance, E09_ARetryRunsOnlyTheStepsThatAreLeft) {
     EXPECT_EQ(state("j1"), JobState::kSucceeded);
 }
 
+TEST_P(StepsConformance, G5_TheEpochTellsTwoJobsOfOneKeyApart) {
+    put({.id = "j1", .key = "k"});
+    const Attempt late = start("A", "j1");
+    lapse();
+    put({.id = "j2", .key = "k"});
+    const std::vector<Delivery> again = claim("A");
+    ASSERT_EQ(again.size(), 2U);
+    // The same worker, and a first delivery as well.
+    const Attempt present = start(again[1]);
+    EXPECT_EQ(step(late, "s").kind, StepIntentReply::Kind::kSuperseded);
+    EXPECT_EQ(step(present, "s").kind, StepIntentReply::Kind::kRun);
+}
+
 SEKALI_CONFORMS(StepsConformance);
 
 }  // namespace

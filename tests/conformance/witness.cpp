@@ -41,6 +41,11 @@ void Witness::look(engine::Tables& tables) {
         }
         jobs.insert_or_assign(row.job.id, std::move(row));
     }
+    // A marked record outlives the history of its jobs.
+    for (const auto& [key, row] : records_) {
+        if (records.contains(key)) continue;
+        if (const auto record = tables.record(key)) records.emplace(key, *record);
+    }
     for (const auto& [id, row] : jobs_) {
         expect(may_vanish_ || jobs.contains(id), "G1 nothing is lost", id);
     }

@@ -49,14 +49,19 @@ void Judge::begun(const engine::Begin& begin, const engine::BeginReply& reply, S
     }
     const auto* started = std::get_if<engine::Started>(&reply);
     if (started == nullptr) return;
-    const Run run{ref.worker, ref.job_id, ref.delivery};
+    const Run run = run_of(ref);
     const auto known = runs_.find(run);
     if (known != runs_.end()) {
-        if (known->second != started->epoch) violation("begin", "a repeat got another epoch");
+        if (known->second.epoch != started->epoch) violation("begin", "a repeat got another epoch");
         return;
     }
-    runs_[run] = started->epoch;
-    const JobFacts& facts = jobs_.at(ref.job_id);
+    runs_[run] = {
+        .epoch = started->epoch, .fence = started->fence, .lease_until = now + begin.lease};
+    last_run_[ref.job_id] = run;
+    JobFacts& facts = jobs_.at(ref.job_id);
+    if (const auto death = deaths_.find(ref.worker); death != deaths_.end()) {
+        facts.company_at_crash = death->second + 1;  // its request came after its process's death
+    }
     if (now < facts.not_before) violation("G10", ref.job_id + " began before its delay");
     if (!ref.lock_key.empty()) {
         std::uint64_t& fence = fences_[ref.lock_key];
@@ -67,7 +72,7 @@ void Judge::begun(const engine::Begin& begin, const engine::BeginReply& reply, S
     KeyFacts& key = key_of(ref);
     if (started->epoch <= key.epoch) violation("epoch", "it did not grow: " + ref.record.key);
     if (key.succeeded) violation("G3", ref.record.key + " began again after its success");
-    if (now < key.not_before) violation("G10", ref.job_id + " began before its retry was due");
+    if (now < key.not_before) early_.emplace_back(ref.job_id, key.retrying);
     key.epoch = std::max(key.epoch, started->epoch);
     if (key.fingerprint != facts.job.fingerprint) {
         // After an end that is known, another payload is other work under an old name.
@@ -86,7 +91,7 @@ void Judge::settled(const engine::Settle& settle, const Settled& reply, bool eff
     if (reply.kind == Settled::Kind::kEffectsFailed) return;
     mark_settled(ref);
     if (!applied && reply.kind != Settled::Kind::kLockFenced) return;
-    const bool first = settled_.insert({ref.worker, ref.job_id, ref.delivery}).second;
+    const bool first = settled_.insert(run_of(ref)).second;
     if (!first) {
         if (effects_ran) violation("G2", "effects of " + ref.job_id + " ran twice");
         return;
@@ -120,6 +125,7 @@ void Judge::settled_first(const engine::Settle& settle, const Settled& reply, bo
     if (ref.record.key.empty()) return;
     KeyFacts& key = key_of(ref);
     key.not_before = reply.retry_in ? now + *reply.retry_in : StoreTime{};
+    key.retrying = ref.job_id;
     const bool answers =
         outcome.kind == Outcome::Kind::kSuccess ? !fenced
         : outcome.kind == Outcome::Kind::kSnooze || outcome.kind == Outcome::Kind::kCancel
@@ -157,8 +163,16 @@ void Judge::answered(const Answer& answer, const engine::StoreReply& reply) {
     if (settled != nullptr) {
         if (settled->kind != Settled::Kind::kApplied) return;
         mark_settled(answer.run);
-        const Run run{answer.run.worker, answer.run.job_id, answer.run.delivery};
-        if (settled->state != JobState::kSucceeded || !settled_.insert(run).second) return;
+        const Run run = run_of(answer.run);
+        const bool told = answer.kind != Answer::Kind::kCannotTell;
+        const bool goes_on = told && settled->state == JobState::kScheduled;
+        if (settled->state != JobState::kSucceeded && !goes_on) return;
+        if (!settled_.insert(run).second) return;
+        if (goes_on) {  // without its lock, so later
+            key.unanswered.reset();
+            key.open_steps.clear();
+            return;
+        }
         if (key.succeeded) violation("G3", "an answer met a success of " + answer.run.record.key);
         ++jobs_.at(answer.run.job_id).successes;
         key.succeeded = answer.result;
@@ -170,6 +184,12 @@ void Judge::answered(const Answer& answer, const engine::StoreReply& reply) {
     }
     key.unanswered.reset();
     key.open_steps.clear();
+}
+
+void Judge::renewed(const engine::Renew& renew, const engine::Renewed& reply, StoreTime now) {
+    const auto run = runs_.find(run_of(renew.run));
+    const bool moved = reply.kept && reply.lock_kept && !renew.look;
+    if (moved && run != runs_.end()) run->second.lease_until = now + renew.lease;
 }
 
 void Judge::step_intended(const engine::StepIntent& intent, const StepIntentReply& reply) {
@@ -202,9 +222,7 @@ void Judge::lock_granted(const engine::LockAcquire& request, std::uint64_t fence
 
 void Judge::lock_broken(const std::string& name, std::uint64_t fence) {
     fences_[name] = std::max(fences_[name], fence);
-    for (auto& [id, facts] : handlers_) {
-        if (facts.ref.lock_key == name) facts.lost = true;
-    }
+    breaks_[name] = fence;
 }
 
 void Judge::resolved(const JobRow& row, const engine::Resolution& resolution) {
@@ -234,6 +252,12 @@ void Judge::look(Tables& tables, const std::set<std::string>& jobs) {
         look_at_record(tables, facts->second.job);
     }
     look_at_slots(tables);
+    for (const auto& [job, retrying] : early_) {
+        const auto row = find(tables, retrying);
+        const bool over = retrying != job && row && is_final(row->state);
+        if (!over) violation("G10", job + " began before the retry of " + retrying + " was due");
+    }
+    early_.clear();
 }
 
 void Judge::look_at_job(Tables& tables, const std::string& id) {
@@ -301,13 +325,23 @@ void Judge::look_at_slots(Tables& tables) {
 
 // ---- processes
 
-void Judge::handler_started(const HandlerId& id, const RunRef& ref) {
-    if (!runs_.contains({ref.worker, ref.job_id, ref.delivery})) {
+/// A handler keeps others out until its end is stored or somebody breaks its lock. A lease that is
+/// over excuses it only when it knows: its stop token has fired, or its process is paused and will
+/// find out when it wakes.
+bool Judge::excludes(const HandlerId& id, const HandlerFacts& facts, StoreTime now) const {
+    const RunFacts& run = runs_.at(run_of(facts.ref));
+    const auto broken = breaks_.find(facts.ref.lock_key);
+    if (facts.settled || (broken != breaks_.end() && run.fence < broken->second)) return false;
+    const bool lapsed = run.lease_until <= now;
+    return !lapsed || !(facts.told || paused_.contains(id.worker));
+}
+
+void Judge::handler_started(const HandlerId& id, const RunRef& ref, StoreTime now) {
+    if (!runs_.contains(run_of(ref))) {
         violation("G14", ref.job_id + " started without a durable begin");
     }
     for (const auto& [other, facts] : handlers_) {
-        const bool excluded = !facts.lost && !facts.settled && !paused_.contains(other.worker);
-        if (!excluded) continue;
+        if (!excludes(other, facts, now)) continue;
         if (!ref.lock_key.empty() && facts.ref.lock_key == ref.lock_key) {
             violation("G4", ref.job_id + " runs beside " + facts.ref.job_id + " under one lock");
         }
@@ -325,9 +359,9 @@ void Judge::handler_started(const HandlerId& id, const RunRef& ref) {
     key.unanswered = ref.epoch;
 }
 
-void Judge::handler_lost(const HandlerId& id) {
+void Judge::handler_told(const HandlerId& id) {
     const auto found = handlers_.find(id);
-    if (found != handlers_.end()) found->second.lost = true;
+    if (found != handlers_.end()) found->second.told = true;
 }
 
 void Judge::handler_commits(const HandlerId& id, bool waits) {
@@ -357,15 +391,19 @@ void Judge::mark_settled(const RunRef& ref) {
 }
 
 void Judge::crashed(const std::string& worker) {
-    std::vector<std::string> alive;
+    std::set<std::string> alive;
     for (const auto& [id, facts] : handlers_) {
         // What waits for its commit runs no code of its own.
         if (id.worker == worker && !facts.committing && !facts.settled) {
-            alive.push_back(facts.ref.job_id);
+            alive.insert(facts.ref.job_id);
         }
     }
-    for (const std::string& job : alive)
-        jobs_.at(job).company_at_crash = alive.size();
+    deaths_[worker] = alive.size();
+    for (const auto& [job, run] : last_run_) {
+        // Where its handler ran no code of its own, whatever else ran may be to blame.
+        const bool is_here = std::get<0>(run) == worker && !settled_.contains(run);
+        if (is_here) jobs_.at(job).company_at_crash = alive.size() + (alive.contains(job) ? 0 : 1);
+    }
     std::erase_if(handlers_, [&](const auto& entry) { return entry.first.worker == worker; });
     paused_.erase(worker);
 }

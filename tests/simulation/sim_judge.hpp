@@ -36,6 +36,7 @@ class Judge {
     void settled(const engine::Settle& settle, const engine::Settled& reply, bool effects_ran,
                  StoreTime now);
     void answered(const engine::Answer& answer, const engine::StoreReply& reply);
+    void renewed(const engine::Renew& renew, const engine::Renewed& reply, StoreTime now);
     void step_intended(const engine::StepIntent& intent, const engine::StepIntentReply& reply);
     void lock_granted(const engine::LockAcquire& request, std::uint64_t fence);
     void lock_broken(const std::string& name, std::uint64_t fence);
@@ -45,8 +46,9 @@ class Judge {
     void look(engine::Tables& tables, const std::set<std::string>& jobs);
 
     // What the processes did.
-    void handler_started(const HandlerId& id, const RunRef& ref);
-    void handler_lost(const HandlerId& id);
+    void handler_started(const HandlerId& id, const RunRef& ref, StoreTime now);
+    /// Its stop token has fired, for whatever reason.
+    void handler_told(const HandlerId& id);
     void handler_commits(const HandlerId& id, bool waits);
     void handler_ended(const HandlerId& id);
     void paused(const std::string& worker, bool is);
@@ -79,18 +81,25 @@ class Judge {
         bool by_commit = false;
         std::size_t effects = 0;  ///< That became durable through `ctx.commit`.
         StoreTime not_before{};
+        std::string retrying;                             ///< The job whose retry is due then.
         std::optional<std::uint64_t> unanswered;          ///< Epoch whose handler may have acted.
         std::map<std::string, std::uint64_t> open_steps;  ///< By the epoch that left them open.
         std::set<std::string> recorded_steps;
     };
     struct HandlerFacts {
         RunRef ref;
-        bool lost = false;  ///< It was told that a lease or lock is gone.
+        bool told = false;  ///< Its stop token has fired.
         bool committing = false;
         bool settled = false;  ///< Its end is in the store.
     };
     using Run = std::tuple<std::string, std::string, std::uint64_t>;  // worker, job, delivery
     using LockName = std::string;
+    struct RunFacts {
+        std::uint64_t epoch = 0;
+        std::uint64_t fence = 0;
+        StoreTime lease_until{};  ///< As the store was asked to keep it.
+    };
+    static Run run_of(const RunRef& ref) { return {ref.worker, ref.job_id, ref.delivery}; }
 
     static std::string key_name(const std::string& kind, const std::string& key) {
         return kind + "/" + key;
@@ -103,6 +112,8 @@ class Judge {
     void look_at_job(engine::Tables& tables, const std::string& id);
     void look_at_record(engine::Tables& tables, const engine::Envelope& job);
     void look_at_slots(engine::Tables& tables);
+    [[nodiscard]] bool excludes(const HandlerId& id, const HandlerFacts& facts,
+                                StoreTime now) const;
     void mark_settled(const RunRef& ref);
 
     const std::map<std::string, engine::KindSetup>& kinds_;
@@ -110,11 +121,16 @@ class Judge {
     std::vector<std::string> order_;
     std::map<std::string, KeyFacts> keys_;
     std::map<LockName, std::uint64_t> fences_;
+    std::map<LockName, std::uint64_t> breaks_;     ///< The fence after the last break.
     std::map<std::string, std::uint64_t> grants_;  ///< Of `ctx.lock`, by token.
-    std::map<Run, std::uint64_t> runs_;            ///< Epoch that a run was given.
+    std::map<Run, RunFacts> runs_;                 ///< That have begun.
+    std::map<std::string, Run> last_run_;          ///< Of each job.
+    std::map<std::string, std::size_t> deaths_;    ///< Handlers that a process died with.
     std::set<Run> settled_;
     std::map<HandlerId, HandlerFacts> handlers_;  ///< Alive.
     std::set<std::string> paused_;
+    /// Jobs that began before this other job's retry was due; right where that one has ended.
+    std::vector<std::pair<std::string, std::string>> early_;
     std::vector<std::string> violations_;
 };
 

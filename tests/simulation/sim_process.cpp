@@ -170,7 +170,7 @@ void Process::perform_one(action::SubmitLock& submit) {
 
 void Process::perform_one(action::StartHandler& start) {
     world_.trace(id_ + " runs " + start.ref.job_id + " epoch " + std::to_string(start.ref.epoch));
-    world_.judge().handler_started({id_, start.run}, start.ref);
+    world_.judge().handler_started({id_, start.run}, start.ref, world_.store_now());
     Handler handler;
     handler.ref = start.ref;
     handler.plan = draw_plan(start.delivery.row);
@@ -194,9 +194,7 @@ void Process::perform_one(action::AskStop& ask) {
     world_.mark("stop: " + std::string(to_string(ask.reason)));
     world_.trace(id_ + " stops run " + std::to_string(ask.run) + ": " +
                  std::string(to_string(ask.reason)));
-    const bool lost =
-        ask.reason == engine::StopReason::kLeaseLost || ask.reason == engine::StopReason::kLockLost;
-    if (lost) world_.judge().handler_lost({id_, ask.run});
+    world_.judge().handler_told({id_, ask.run});
     const auto found = handlers_.find(ask.run);
     if (found == handlers_.end()) return;
     found->second.stopped = true;
@@ -342,6 +340,7 @@ void Process::next_op(RunId run) {
             request.owner = id_;
             request.token = id_ + "/" + std::to_string(run) + "/" + op.name;
             request.ttl = config_.lease;
+            request.may_take_over = local_now() < machine_.status().may_take_over_until;
             do_lock(run, request);
             break;
         }

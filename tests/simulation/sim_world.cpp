@@ -79,7 +79,11 @@ void World::run() {
     schedule_faults();
     run_until(options_.span);
     heal();
-    const Millis budget = now_ + 5min + options_.lease * 60;
+    // Where deaths are not proven a poison job is held after twenty lapses, one after the other.
+    constexpr int kLapses = 20;
+    const auto poison = static_cast<int>(poison_.size());
+    const Millis budget =
+        now_ + 5min + options_.lease * 60 + (options_.lease + 3s) * kLapses * poison;
     while (violations().empty() && !at_rest() && now_ < budget) {
         answer_held(true);
         run_until(now_ + 1s);
@@ -175,7 +179,7 @@ void World::step_soon() {
 }
 
 void World::step_store() {
-    store_.set_now(store_start_ + now_);
+    store_.set_now(store_now());
     if (!healed_ && random_.chance(0.02)) {
         // A neighbour that fails makes the group fail: each is run again alone.
         store_.submit({{.work = [](Tables&) { throw Failure(refused()); },
@@ -218,7 +222,7 @@ void World::executed(const engine::StoreCommand& command, const Result<engine::S
                      bool effects_ran) {
     if (!reply.ok()) return;
     mark_reply(command, *reply);
-    const StoreTime now = store_start_ + now_;
+    const StoreTime now = store_now();
     const auto* renew = std::get_if<engine::Renew>(&command);
     const auto* pass = std::get_if<engine::Recovered>(&*reply);
     changed_ =
@@ -242,6 +246,8 @@ void World::executed(const engine::StoreCommand& command, const Result<engine::S
         touched_.insert(answer->run.job_id);
         trace("store: answer for " + answer->run.job_id);
         judge_.answered(*answer, *reply);
+    } else if (renew != nullptr) {
+        judge_.renewed(*renew, std::get<engine::Renewed>(*reply), now);
     } else if (const auto* intent = std::get_if<engine::StepIntent>(&command)) {
         touched_.insert(intent->run.job_id);
         judge_.step_intended(*intent, std::get<engine::StepIntentReply>(*reply));
@@ -419,7 +425,7 @@ void World::enqueue(engine::EnqueueRequest request) {
                  const bool in = reply->kind == EnqueueReply::Kind::kEnqueued ||
                                  reply->kind == EnqueueReply::Kind::kReplaced;
                  if (in) {
-                     judge_.accepted(request.job, request.delay.value_or(0ms), store_start_ + now_);
+                     judge_.accepted(request.job, request.delay.value_or(0ms), store_now());
                  }
                  --enqueues_open_;
                  if (!healed_ && random_.chance(0.1)) {

@@ -33,6 +33,7 @@ class World {
     // What a process sees of its world.
     void at(Millis when, std::function<void()> work);
     [[nodiscard]] Millis now() const { return now_; }
+    [[nodiscard]] StoreTime store_now() const { return store_start_ + now_; }
     [[nodiscard]] SimRandom& random() { return random_; }
     [[nodiscard]] const Options& options() const { return options_; }
     [[nodiscard]] const std::map<std::string, engine::KindSetup>& kinds() const { return kinds_; }

@@ -27,8 +27,23 @@ void run_seed(std::uint64_t seed, std::map<std::string, std::size_t>& marks) {
 }
 
 // Each of these seeds has found something once.
-constexpr std::array<std::uint64_t, 1> kCorpus{
-    15,  // a cancelled job lost the attempt that its handler had used
+constexpr std::array<std::uint64_t, 16> kCorpus{
+    15,         // a cancelled job lost the attempt that its handler had used
+    1620,       // judge: a paused handler was told of its timeout and its lost lease at once
+    3885,       // judge: the same, of a handler that does not listen
+    589409647,  // judge: a hung handler, told of its timeout, lost its lease within the grace
+    3577,       // judge: a job died alone between its begin and its handler, earlier in company
+    4940,       // judge: the same between its handler and its settlement
+    5016,       // a lapse that recovery had judged was judged again by every begin, without end
+    114939,     // a begin that saw a death first hid it from the company of its neighbours
+    105127,     // judge: a lock was broken between begin and handler
+    108485,     // judge: the same, and granted again
+    109064,     // judge: the same, to a worker that had claimed before
+    111061,     // judge: the same, to another worker
+    310265,     // a begin left the lease of its claim as it was, shorter than its worker believed
+    423513,     // a probe's answer started a handler whose lock was broken while it was asked
+    411657,     // budget: four poison jobs in turn, whose deaths nobody proves
+    116399,     // judge: a replaced job's retry delay bound the next job of its key
 };
 
 TEST(Simulation, Corpus) {

@@ -366,6 +366,10 @@ Result<LockReply> Harness::Impl::ask_lock(LockCommand command) {
     return client::ask<LockPort, LockReply>(backend_->ports(), std::move(command));
 }
 
+bool Harness::Impl::may_take_over() const {
+    return now_ < machine_->status().may_take_over_until;
+}
+
 void Harness::Impl::lock_taken(event::LockTaken taken) {
     arrivals_.push_back({std::move(taken), {}});
 }

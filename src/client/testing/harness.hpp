@@ -69,6 +69,7 @@ class Harness::Impl final : private internal::RunHost {
     engine::Settled commit(engine::RunId run, Effects effects, std::string result) override;
     Result<engine::StoreReply> ask_store(engine::StoreCommand command) override;
     Result<engine::LockReply> ask_lock(engine::LockCommand command) override;
+    [[nodiscard]] bool may_take_over() const override;
     void lock_taken(engine::event::LockTaken taken) override;
     void pause(engine::Millis time, const std::stop_token&) override { let_pass(time); }
     [[nodiscard]] engine::LocalTime now() const override { return now_; }

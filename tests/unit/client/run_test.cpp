@@ -27,7 +27,11 @@ class ScriptedHost final : public internal::RunHost {
         replies.pop_front();
         return reply;
     }
-    Result<engine::LockReply> ask_lock(engine::LockCommand) override { return lock_reply; }
+    Result<engine::LockReply> ask_lock(engine::LockCommand command) override {
+        took_over.push_back(std::get<engine::LockAcquire>(command).may_take_over);
+        return lock_reply;
+    }
+    [[nodiscard]] bool may_take_over() const override { return trusted; }
     void lock_taken(engine::event::LockTaken taken) override { locks.push_back(taken.name); }
     void pause(engine::Millis time, const std::stop_token&) override { clock += time; }
     [[nodiscard]] engine::LocalTime now() const override { return clock; }
@@ -46,6 +50,8 @@ class ScriptedHost final : public internal::RunHost {
     std::vector<engine::StoreCommand> asked;
     std::vector<std::string> committed;
     std::vector<std::string> locks;
+    std::vector<bool> took_over;  ///< Whether each request for a lock might do so.
+    bool trusted = false;         ///< The store has answered for a whole lease.
     std::vector<std::string> lines;
     engine::LocalTime clock{};
 };
@@ -231,6 +237,17 @@ TEST_F(RunTest, AGrantedLockIsHandedToTheWorker) {
         return success();
     });
     EXPECT_EQ(host.locks, std::vector<std::string>{"account"});
+}
+
+TEST_F(RunTest, ALapsedLockIsTakenOnlyWhereTheStoreHasAnsweredLongEnough) {
+    host.lock_reply.kind = engine::LockReply::Kind::kAcquired;
+    perform([this](Context& ctx) {
+        ctx.lock("one");
+        host.trusted = true;
+        ctx.lock("two");
+        return success();
+    });
+    EXPECT_EQ(host.took_over, (std::vector<bool>{false, true}));
 }
 
 TEST_F(RunTest, AFencedCommitLeavesTheHandler) {

@@ -67,6 +67,18 @@ TEST(StoreTrust, AGapAboveAThirdStartsItAgain) {
     EXPECT_FALSE(trust.whole_lease(kStart + 5s + 1ms));
 }
 
+TEST(StoreTrust, SaysUntilWhenItHolds) {
+    StoreTrust trust(3s);
+    EXPECT_EQ(trust.whole_lease_until(), LocalTime{});
+    for (auto at = kStart; at <= kStart + 4s; at += 500ms) {
+        trust.seen(at);
+        trust.answered(at, at);
+    }
+    EXPECT_EQ(trust.whole_lease_until(), kStart + 5s);
+    trust.failed();
+    EXPECT_EQ(trust.whole_lease_until(), LocalTime{});
+}
+
 TEST(StoreTrust, ASlowAnswerIsAGap) {
     StoreTrust trust(3s);
     for (auto at = kStart; at <= kStart + 4s; at += 500ms)
