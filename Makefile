@@ -7,7 +7,7 @@ BUILD := cmake --build --parallel $(JOBS) --preset
 
 .DEFAULT_GOAL := build
 .NOTPARALLEL:
-.PHONY: build demo test test-interop bench sanitize asan tsan format lint lint-deep install clean help
+.PHONY: build demo test test-interop mutations bench sanitize asan tsan format lint lint-deep install clean help
 
 build: ## builds the command, build/release/sekali
 	@scripts/install-deps build
@@ -28,6 +28,10 @@ test-interop: ## shares locks on Redis with Redisson, Laravel and redis-py
 	cmake --preset release --log-level=NOTICE
 	$(BUILD) release --target lock_peer
 	tests/interop/run build/release
+
+mutations: ## takes each guard of the protocol out and shows which test misses it
+	@scripts/install-deps build test
+	@tests/mutations/mutations.py --jobs $(JOBS)
 
 bench: build ## measures throughput and latency beside the raw limit of this machine
 	$(SEKALI) bench
