@@ -102,9 +102,11 @@ int break_one(CommandContext& context) {
     const std::string who = acting_person(context.args);
     const bool broken = store.transact([&](engine::Tables& tables) {
         const auto lock = tables.lock(context.ns(), name);
-        const auto holder = lock ? tables.job(lock->job_id) : std::nullopt;
-        if (holder) {
-            engine::note(tables, engine::EventKind::kLockLost, *holder, lock->owner,
+        if (lock && !lock->owner.empty()) {
+            engine::JobRow nobody;
+            nobody.job.ns = context.ns();
+            engine::note(tables, engine::EventKind::kLockLost,
+                         tables.job(lock->job_id).value_or(nobody), lock->owner,
                          fmt::format("lock {} broken by {}", name, who));
         }
         return engine::break_lock(tables, context.ns(), name);

@@ -30,6 +30,8 @@ constexpr std::array<OptionSpec, 3> kPurgeFilters{{
 }};
 constexpr auto kPurgeOptions = join_options(kPurgeFilters, kBulkOptions, kWhoOptions);
 
+constexpr std::array<OptionSpec, 1> kSwitchOptions{{kWhoOptions[0]}};
+
 struct QueueList {
     engine::StoreTime now{};
     std::vector<observe::QueueStatus> queues;
@@ -92,9 +94,11 @@ int list(CommandContext& context) {
 
 int set_paused(CommandContext& context, bool paused) {
     const std::string name = *context.args.positional(0);
+    const std::string who = acting_person(context.args);
     Store store = open_store(context, OpenMode::kExisting);
-    store.transact(
-        [&](engine::Tables& tables) { engine::pause_queue(tables, context.ns(), name, paused); });
+    store.transact([&](engine::Tables& tables) {
+        engine::pause_queue(tables, context.ns(), name, paused, who);
+    });
     if (context.out.json()) {
         std::string document;
         base::JsonWriter json(document);
@@ -139,7 +143,8 @@ constinit const CommandSpec kQueuePauseCommand = {
         "Jobs that run go on; jobs may still be enqueued. A queue may be paused before it has\n"
         "jobs.",
     .positionals = kOneQueue,
-    .examples = "  sekali queue pause mail",
+    .options = kSwitchOptions,
+    .examples = "  sekali queue pause mail --as ana",
     .run = pause,
 };
 
@@ -147,6 +152,7 @@ constinit const CommandSpec kQueueResumeCommand = {
     .name = "queue resume",
     .summary = "let the jobs of a paused queue start again",
     .positionals = kOneQueue,
+    .options = kSwitchOptions,
     .examples = "  sekali queue resume mail",
     .run = resume,
 };

@@ -126,6 +126,13 @@ std::string group_help(const AppSpec& app, const GroupSpec& group) {
            fmt::format("`sekali {} COMMAND --help` tells more.\n", group.name);
 }
 
+/// Enough to see a job run.
+constexpr std::string_view kFirstSteps =
+    "Examples:\n"
+    "  sekali enqueue payment.charge '{\"order\":1001}' --key payment:1001 --lock order:1001\n"
+    "  sekali work --exec 'payment.charge=./charge.sh' --drain\n"
+    "  sekali explain payment:1001\n";
+
 std::string app_help(const AppSpec& app) {
     std::vector<Row> rows;
     for (const CommandSpec* command : app.commands) {
@@ -145,7 +152,8 @@ std::string app_help(const AppSpec& app) {
     }
     return "sekali runs background jobs so that each piece of business work takes effect once.\n\n"
            "Usage: sekali [flags] COMMAND [flags] [-- CMD…]\n\n" +
-           two_columns(rows) + "\nFlags of every command:\n" + option_rows(global_options()) +
+           two_columns(rows) + "\n" + std::string(kFirstSteps) + "\nFlags of every command:\n" +
+           option_rows(global_options()) +
            "\n`sekali COMMAND --help` tells more; --version and --list-faults stand alone.\n\n" +
            std::string(kExitStatus);
 }

@@ -57,42 +57,49 @@ constexpr OptionSpec kOptions[] = {
         .name = "exec",
         .value = "KIND=CMD",
         .help = "handle a kind by a command",
+        .origin = Origin::kFile,
         .repeated = true,
     },
     {
         .name = "http",
         .value = "KIND=URL",
         .help = "handle a kind by POST requests",
+        .origin = Origin::kFile,
         .repeated = true,
     },
     {
         .name = "drain",
         .help = "end when nothing is left to run",
         .kind = kFlag,
+        .origin = Origin::kFile,
     },
     {
         .name = "on-unknown",
         .value = "KIND=WHAT",
         .help = "rerun, hold, probe:CMD, or probe (each step asks its own), when nobody knows what "
                 "a run did",
+        .origin = Origin::kFile,
         .repeated = true,
     },
     {
         .name = "effects",
         .value = "KIND=WHERE",
         .help = "outside, steps or commit: where its effects happen",
+        .origin = Origin::kFile,
         .repeated = true,
     },
     {
         .name = "on-busy",
         .value = "KIND=WHAT",
         .help = "wait, skip or fail, when its lock is held",
+        .origin = Origin::kFile,
         .repeated = true,
     },
     {
         .name = "on-lock-unavailable",
         .value = "KIND=WHAT",
         .help = "wait, fail or proceed, when --lock-url is out of reach",
+        .origin = Origin::kFile,
         .repeated = true,
     },
     {
@@ -192,23 +199,17 @@ std::pair<std::string, std::string> split_kind(std::string_view flag, const std:
 }
 
 Effects read_effects(std::string_view field, std::string_view value) {
-    if (value == "outside") return Effects::kOutside;
-    if (value == "steps") return Effects::kSteps;
-    if (value == "commit") return Effects::kCommit;
+    if (const auto effects = engine::parse_effects(value)) return *effects;
     refuse_choice(field, value, "outside, steps or commit");
 }
 
 OnLockUnavailable read_on_lock_unavailable(std::string_view field, std::string_view value) {
-    if (value == "wait") return OnLockUnavailable::kWait;
-    if (value == "fail") return OnLockUnavailable::kFail;
-    if (value == "proceed") return OnLockUnavailable::kProceed;
+    if (const auto policy = engine::parse_on_lock_unavailable(value)) return *policy;
     refuse_choice(field, value, "wait, fail or proceed");
 }
 
 OnBusy read_on_busy(std::string_view field, std::string_view value) {
-    if (value == "wait") return OnBusy::kWait;
-    if (value == "skip") return OnBusy::kSkip;
-    if (value == "fail") return OnBusy::kFail;
+    if (const auto on_busy = engine::parse_on_busy(value)) return *on_busy;
     refuse_choice(field, value, "wait, skip or fail");
 }
 
@@ -216,12 +217,8 @@ void read_on_unknown(std::string_view field, std::string_view value,
                      client::KindSettings& settings) {
     constexpr std::string_view kProbe = "probe:";
     settings.probe.clear();
-    if (value == "rerun") {
-        settings.options.on_unknown = OnUnknown::kRerun;
-    } else if (value == "hold") {
-        settings.options.on_unknown = OnUnknown::kHold;
-    } else if (value == "probe") {
-        settings.options.on_unknown = OnUnknown::kProbe;
+    if (const auto policy = engine::parse_on_unknown(value)) {
+        settings.options.on_unknown = *policy;
     } else if (value.starts_with(kProbe)) {
         settings.options.on_unknown = OnUnknown::kProbe;
         settings.probe = base::split_command(value.substr(kProbe.size())).value();

@@ -12,7 +12,6 @@
 #include "base/ids.hpp"
 #include "base/json_check.hpp"
 #include "base/limits.hpp"
-#include "client/policies.hpp"
 
 namespace sekali::client {
 namespace {
@@ -24,6 +23,14 @@ constexpr int kMaxPriority = 9;
 template <typename T>
 std::optional<T> first_of(const std::optional<T>& call, const std::optional<T>& type) {
     return call ? call : type;
+}
+
+Error out_of_range(std::string_view field, std::string_view range) {
+    return base::usage_error(fmt::format("{} must be {}", field, range));
+}
+
+bool is_span(const std::optional<Millis>& duration) {
+    return !duration || (duration->count() > 0 && *duration <= base::kMaxDuration);
 }
 
 Result<void> check_payload(std::string_view payload, std::size_t max_bytes) {
@@ -52,6 +59,7 @@ Result<void> check_all(const engine::Envelope& job, const EnqueueScope& scope,
         return base::usage_error(
             fmt::format("priority must be 0 to {}, not {}", kMaxPriority, job.priority));
     }
+    if (!is_span(options.unique_for)) return out_of_range("unique for", "more than 0");
     if (auto fine = check_retry(options.retry); !fine) return fine;
     return check_payload(job.payload, scope.max_payload);
 }
@@ -72,14 +80,6 @@ Result<std::optional<Millis>> delay_of(const EnqueueOptions& options) {
     const Millis left = at - Millis{base::wall_ms()};
     if (left > base::kMaxDuration) return base::usage_error("at is too far in the future");
     return std::optional(std::max(left, Millis{0}));
-}
-
-Error out_of_range(std::string_view field, std::string_view range) {
-    return base::usage_error(fmt::format("{} must be {}", field, range));
-}
-
-bool is_span(const std::optional<Millis>& duration) {
-    return !duration || (duration->count() > 0 && *duration <= base::kMaxDuration);
 }
 
 }  // namespace
@@ -137,13 +137,14 @@ Result<engine::EnqueueRequest> prepare_enqueue(const EnqueueScope& scope, std::s
     job.key = options.key.value_or(job.id);
     job.lock_key = options.lock.value_or("");
     job.unique_key = options.unique.value_or("");
-    job.unique_until = to_engine(options.unique_until.value_or(UniqueUntil::kEnd));
+    job.unique_until = options.unique_until.value_or(UniqueUntil::kEnd);
     job.retry = options.retry;
     job.fingerprint_rule = options.fingerprint.value_or("");
     auto fingerprint = base::fingerprint(job.payload, job.fingerprint_rule);
     if (!fingerprint.ok()) return fingerprint.error();
     job.fingerprint = *std::move(fingerprint);
-    request.on_duplicate = to_engine(on_duplicate);
+    request.on_duplicate = on_duplicate;
+    request.unique_for = options.unique_for;
     auto delay = delay_of(options);
     if (!delay.ok()) return delay.error();
     request.delay = *delay;

@@ -100,18 +100,25 @@ Ending ending_of(const engine::action::RunClosed& closed) {
 
 }  // namespace
 
-observe::LogFields ShellLog::fields_of(const engine::RunRef& ref) const {
+std::string ShellLog::token_of(const engine::RunRef& ref, engine::RunId run) const {
+    return ref.lock_key.empty() ? "" : engine::lock_token_of(worker_, run);
+}
+
+observe::LogFields ShellLog::fields_of(const engine::RunRef& ref,
+                                       const std::string& lock_token) const {
     return {.job_id = ref.job_id,
             .kind = ref.record.kind,
             .key = ref.record.key,
             .lock_key = ref.lock_key,
+            .lock_token = lock_token,
             .epoch = ref.epoch,
             .worker = worker_};
 }
 
 void ShellLog::handler_started(const engine::action::StartHandler& start) {
     Running running{start.ref, start.delivery.row.job.queue};
-    observe::LogFields fields = fields_of(start.ref);
+    const std::string token = token_of(start.ref, start.run);
+    observe::LogFields fields = fields_of(start.ref, token);
     fields.queue = running.queue;
     fields.attempt = start.started.attempt;
     log_.write(LogLevel::kDebug, "started", fields);
@@ -121,7 +128,8 @@ void ShellLog::handler_started(const engine::action::StartHandler& start) {
 void ShellLog::stop_asked(engine::RunId run, engine::StopReason reason) {
     const auto found = running_.find(run);
     if (found == running_.end()) return;
-    observe::LogFields fields = fields_of(found->second.ref);
+    const std::string token = token_of(found->second.ref, run);
+    observe::LogFields fields = fields_of(found->second.ref, token);
     fields.queue = found->second.queue;
     log_.write(LogLevel::kWarning, fmt::format("asked to stop: {}", engine::to_string(reason)),
                fields);
@@ -130,7 +138,8 @@ void ShellLog::stop_asked(engine::RunId run, engine::StopReason reason) {
 void ShellLog::run_closed(const engine::action::RunClosed& closed) {
     const auto found = running_.extract(closed.run);
     const Ending ending = ending_of(closed);
-    observe::LogFields fields = fields_of(closed.ref);
+    const std::string token = token_of(closed.ref, closed.run);
+    observe::LogFields fields = fields_of(closed.ref, token);
     if (!found.empty()) {
         fields.queue = found.mapped().queue;
         fields.duration = closed.duration;
@@ -143,7 +152,7 @@ void ShellLog::run_closed(const engine::action::RunClosed& closed) {
 
 void ShellLog::recycling(const engine::action::Recycle& recycle) {
     log_.write(LogLevel::kError, fmt::format("this process ends soon: {}", recycle.reason),
-               fields_of(recycle.ref));
+               fields_of(recycle.ref, token_of(recycle.ref, recycle.run)));
 }
 
 void ShellLog::store_answers(bool answers) {
@@ -157,7 +166,8 @@ void ShellLog::store_answers(bool answers) {
 
 void ShellLog::handler_line(const internal::Run& run, LogSeverity severity,
                             std::string_view message) const {
-    observe::LogFields fields = fields_of(run.ref());
+    const std::string token = token_of(run.ref(), run.id());
+    observe::LogFields fields = fields_of(run.ref(), token);
     fields.queue = run.facts().queue;
     fields.attempt = run.attempt();
     log_.write(level_of(severity), message, fields);

@@ -31,7 +31,10 @@ class ShellLog final : public ShellObserver {
         engine::RunRef ref;
         std::string queue;
     };
-    [[nodiscard]] observe::LogFields fields_of(const engine::RunRef& ref) const;
+    /// Empty for a run without a lock key.
+    [[nodiscard]] std::string token_of(const engine::RunRef& ref, engine::RunId run) const;
+    [[nodiscard]] observe::LogFields fields_of(const engine::RunRef& ref,
+                                               const std::string& lock_token) const;
 
     const observe::LogWriter& log_;
     std::string worker_;

@@ -9,7 +9,6 @@
 #include "base/durations.hpp"
 #include "base/errors.hpp"
 #include "base/limits.hpp"
-#include "client/policies.hpp"
 #include "client/prepare.hpp"
 
 namespace sekali::client {
@@ -90,10 +89,10 @@ Result<void> check_worker_options(const WorkerOptions& options) {
 engine::KindSetup kind_setup(const HandlerOptions& options, HandledBy by, bool has_probe) {
     engine::KindSetup setup;
     engine::KindPolicy& policy = setup.policy;
-    policy.record = to_engine(options.record.value_or(Record::kKept));
-    policy.effects = to_engine(options.effects.value_or(Effects::kOutside));
-    policy.on_unknown = to_engine(options.on_unknown.value_or(OnUnknown::kRerun));
-    policy.on_busy = to_engine(options.on_busy.value_or(OnBusy::kWait));
+    policy.record = options.record.value_or(Record::kKept);
+    policy.effects = options.effects.value_or(Effects::kOutside);
+    policy.on_unknown = options.on_unknown.value_or(OnUnknown::kRerun);
+    policy.on_busy = options.on_busy.value_or(OnBusy::kWait);
     // A kind that says its effects are outside has nothing of its own that an answer would leave
     // out.
     policy.whole_answer = policy.effects == engine::Effects::kOutside;
@@ -110,8 +109,7 @@ engine::KindSetup kind_setup(const HandlerOptions& options, HandledBy by, bool h
     policy.lock_ttl = options.lock_ttl.value_or(policy.lock_ttl);
     policy.max_crashes = options.max_crashes.value_or(policy.max_crashes);
     policy.keep = options.keep.value_or(policy.keep);
-    setup.on_lock_unavailable =
-        to_engine(options.on_lock_unavailable.value_or(OnLockUnavailable::kWait));
+    setup.on_lock_unavailable = options.on_lock_unavailable.value_or(OnLockUnavailable::kWait);
     setup.max_hold = options.max_hold;
     setup.killable = by != HandledBy::kLocal;
     return setup;

@@ -12,6 +12,8 @@ constexpr std::array<std::string_view, 6> kRecordStates{"processing", "succeeded
                                                         "held",       "dead",      "cancelled"};
 constexpr std::array<std::string_view, 3> kEffects{"outside", "steps", "commit"};
 constexpr std::array<std::string_view, 3> kOnUnknown{"rerun", "probe", "hold"};
+constexpr std::array<std::string_view, 3> kOnBusy{"wait", "skip", "fail"};
+constexpr std::array<std::string_view, 3> kOnLockUnavailable{"wait", "fail", "proceed"};
 constexpr std::array<std::string_view, 19> kEvents{
     "duplicate",  "superseded",       "takeover",       "lock_lost",
     "lease_lost", "lock_unavailable", "lock_fenced",    "worker_crash",
@@ -40,12 +42,6 @@ std::string_view to_string(JobState state) {
 std::string_view to_string(RecordState state) {
     return name_of(kRecordStates, state);
 }
-std::string_view to_string(Effects effects) {
-    return name_of(kEffects, effects);
-}
-std::string_view to_string(OnUnknown policy) {
-    return name_of(kOnUnknown, policy);
-}
 std::string_view to_string(EventKind kind) {
     return name_of(kEvents, kind);
 }
@@ -61,6 +57,12 @@ std::optional<Effects> parse_effects(std::string_view text) {
 }
 std::optional<OnUnknown> parse_on_unknown(std::string_view text) {
     return value_of<OnUnknown>(kOnUnknown, text);
+}
+std::optional<OnBusy> parse_on_busy(std::string_view text) {
+    return value_of<OnBusy>(kOnBusy, text);
+}
+std::optional<OnLockUnavailable> parse_on_lock_unavailable(std::string_view text) {
+    return value_of<OnLockUnavailable>(kOnLockUnavailable, text);
 }
 
 }  // namespace sekali::engine

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sekali/policy.hpp"
 #include "sekali/retry.hpp"
 
 // The rows that the protocol reads and writes, as plain values. A backend stores them; it adds no
@@ -47,19 +48,17 @@ enum class JobState : std::uint8_t {
 /// they are no stored state, because the queue and the workers decide them, not the job.
 enum class WaitFor : std::uint8_t { kNothing, kLock, kKey };
 
-enum class UniqueUntil : std::uint8_t { kEnd, kStart };
-enum class OnDuplicate : std::uint8_t { kKeep, kReplace };
-
-/// Where a kind's effects happen, which decides when an end without an answer is *unknown*.
-enum class Effects : std::uint8_t { kOutside, kSteps, kCommit };
-/// What to do with an unknown run. Larger is stricter.
-enum class OnUnknown : std::uint8_t { kRerun, kProbe, kHold };
-enum class OnBusy : std::uint8_t { kWait, kSkip, kFail };
-enum class RecordMode : std::uint8_t { kKept, kNone };
-[[nodiscard]] std::string_view to_string(Effects effects);
-[[nodiscard]] std::string_view to_string(OnUnknown policy);
+using sekali::Effects;
+using sekali::OnBusy;
+using sekali::OnDuplicate;
+using sekali::OnLockUnavailable;
+using sekali::OnUnknown;
+using sekali::UniqueUntil;
+using RecordMode = sekali::Record;
 [[nodiscard]] std::optional<Effects> parse_effects(std::string_view text);
 [[nodiscard]] std::optional<OnUnknown> parse_on_unknown(std::string_view text);
+[[nodiscard]] std::optional<OnBusy> parse_on_busy(std::string_view text);
+[[nodiscard]] std::optional<OnLockUnavailable> parse_on_lock_unavailable(std::string_view text);
 
 /// A job as it was enqueued; frozen from then on.
 struct Envelope {

@@ -19,6 +19,8 @@ struct EnqueueRequest {
     Envelope job;
     std::optional<Millis> delay;
     OnDuplicate on_duplicate = OnDuplicate::kKeep;
+    /// Last bound of a unique slot that is not the job's own row; where it is, the row decides.
+    std::optional<Millis> unique_for{};
 };
 struct EnqueueReply {
     enum class Kind : std::uint8_t {
@@ -92,7 +94,9 @@ struct Resolution {
 /// on.
 AdminReply resolve_held(Tables& tables, std::string_view id, const Resolution& resolution,
                         std::string_view who);
-void pause_queue(Tables& tables, std::string_view ns, std::string_view queue, bool paused);
+/// An empty `who` is not recorded.
+void pause_queue(Tables& tables, std::string_view ns, std::string_view queue, bool paused,
+                 std::string_view who = {});
 /// Frees the unique slot of a live job without ending it.
 AdminReply free_unique(Tables& tables, std::string_view id, std::string_view who);
 

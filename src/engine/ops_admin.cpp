@@ -225,12 +225,18 @@ AdminReply resolve_held(Tables& tables, std::string_view id, const Resolution& r
     return reply_of(AdminReply::Kind::kDone, row);
 }
 
-void pause_queue(Tables& tables, std::string_view ns, std::string_view queue, bool paused) {
+void pause_queue(Tables& tables, std::string_view ns, std::string_view queue, bool paused,
+                 std::string_view who) {
     QueueRow row;
     row.ns = ns;
     row.name = queue;
     row.paused = paused;
     tables.put_queue(row);
+    if (who.empty()) return;
+    JobRow nobody;
+    nobody.job.ns = ns;
+    const std::string what = "queue " + row.name + (paused ? " paused" : " resumed");
+    note(tables, EventKind::kResolved, nobody, {}, by(what, who));
 }
 
 AdminReply free_unique(Tables& tables, std::string_view id, std::string_view who) {

@@ -34,8 +34,8 @@ using LocalTime = LocalClock::time_point;
 using Tag = std::uint64_t;    ///< Pairs a command with its answer; never used twice.
 using RunId = std::uint64_t;  ///< One claim of one job in this worker; never used twice.
 
-/// What to do when an outside lock service cannot be reached.
-enum class OnLockUnavailable : std::uint8_t { kWait, kFail, kProceed };
+/// The token under which a run of a worker holds its lock.
+[[nodiscard]] std::string lock_token_of(std::string_view worker, RunId run);
 
 /// How one kind is worked by this worker.
 struct KindSetup {

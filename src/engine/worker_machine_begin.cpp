@@ -9,9 +9,13 @@ constexpr Millis kRefusedWait{1000};
 
 }  // namespace
 
+std::string lock_token_of(std::string_view worker, RunId run) {
+    return std::string{worker} + "/" + std::to_string(run);
+}
+
 void WorkerMachine::Core::take_up(Run& run) {
     touched_.push_back(run.id);
-    run.lock_token = config_.worker + "/" + std::to_string(run.id);
+    run.lock_token = lock_token_of(config_.worker, run.id);
     if (run.ref.lock_key.empty() || config_.locks_in_store) {
         send_begin(run);
         return;

@@ -21,6 +21,18 @@ class Config(CommandTest):
             items = self.ok("job", "list", "--namespace", namespace, "--json").json["items"]
             self.assertEqual(len(items), 1, namespace)
 
+    def test_every_flag_of_work_may_stand_in_the_file(self):
+        path = self.write('exec = ["a=true", "b=sh -c \'exit 65\'"]\ndrain = true\n'
+                          'on_unknown = ["a=hold"]\neffects = ["a=steps"]\non_busy = "b=skip"\n'
+                          'concurrency = 2\nlease = "2s"\n')
+        first, second = self.enqueue("a"), self.enqueue("b")
+        self.ok("work", "--config", path)
+        self.assertEqual(self.job(first)["state"], "succeeded")
+        self.assertEqual(self.job(second)["state"], "dead")
+        third = self.enqueue("a")
+        self.ok("work", "--config", path, "--exec", "a=sh -c 'exit 65'")
+        self.assertEqual(self.job(third)["state"], "dead", "the flag wins")
+
     def test_kinds_have_defaults(self):
         path = self.write('queue = "slow"\n[kinds."payment.charge"]\nqueue = "fast"\n'
                           'priority = 7\nmax_attempts = 3\n')

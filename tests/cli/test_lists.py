@@ -1,3 +1,4 @@
+import sqlite3
 import unittest
 
 from support import ITEM_FIELDS, CommandTest
@@ -49,6 +50,30 @@ class Lists(CommandTest):
         self.assertTrue(text.startswith("ID"))
         self.assertEqual(self.ok("dead", "list").out, "")
         self.assertIn(job_id, self.ok("job", "show", job_id).out)
+
+
+class View(CommandTest):
+    def test_shows_what_lists_show(self):
+        """Every field of `sekali_v_jobs` is that of the item."""
+        self.enqueue("k", "--key", "a", "--lock", "l", "--unique", "u", "--priority", "3",
+                     "--max-attempts", "4")
+        self.enqueue("k", "--queue", "mail")
+        self.enqueue("k", "--delay", "1h")
+        due = self.enqueue("k", "--delay", "1ms")
+        self.ok("job", "cancel", self.enqueue("k", "--key", "gone"))
+        self.ok("queue", "pause", "mail")
+        self.wait_until(lambda: self.job(due)["state"] == "ready", "the job to be due")
+        items = self.ok("job", "list", "--json").json["items"]
+        with sqlite3.connect(self.database) as database:
+            database.row_factory = sqlite3.Row
+            rows = {row["id"]: dict(row) for row in
+                    database.execute("select * from sekali_v_jobs where namespace = 'default'")}
+        database.close()
+        self.assertEqual(len(items), 5)
+        for item in items:
+            row = rows[item["id"]]
+            self.assertEqual(row.pop("namespace"), "default")
+            self.assertEqual(row, item)
 
 
 class EveryList(CommandTest):
@@ -110,7 +135,13 @@ class Queues(CommandTest):
         listed = self.ok("job", "list", "--state", "waiting", "--json").json["items"]
         self.assertEqual([entry["id"] for entry in listed], [job_id])
         self.assertEqual(self.ok("job", "list", "--state", "ready", "--json").json["items"], [])
-        self.ok("queue", "resume", "mail")
+        self.ok("queue", "resume", "mail", "--as", "ana")
+        with sqlite3.connect(self.database) as database:
+            done = [row[0] for row in database.execute(
+                "select detail from sekali_v_events where event = 'resolved' order by at")]
+        database.close()
+        self.assertTrue(done[0].startswith("queue mail paused by "), done)
+        self.assertEqual(done[1:], ["queue mail resumed by ana"])
         self.assertFalse(self.queue("mail")["paused"])
         self.assertEqual(self.job(job_id)["state"], "ready")
 

@@ -276,6 +276,7 @@ class Live(WorkedTest):
                           "level", "msg"):
                 self.assertIn(field, line)
             self.assertEqual(line["key"], "\u202ea\u200b\"}")
+            self.assertTrue(line["lock_token"].startswith(line["worker"] + "/"), line)
 
 
 if __name__ == "__main__":

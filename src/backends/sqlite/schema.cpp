@@ -256,19 +256,25 @@ CREATE VIEW sekali_v_jobs(
 WITH
   live_workers AS MATERIALIZED (
     SELECT ns, queues, kinds FROM sekali_workers
-    WHERE lease_until > CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)),
+    WHERE stopping = 0
+      AND lease_until > CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)),
   served_queues AS MATERIALIZED (
     SELECT DISTINCT w.ns AS ns, q.value AS queue
     FROM live_workers AS w, json_each(w.queues) AS q),
   served_kinds AS MATERIALIZED (
     SELECT DISTINCT w.ns AS ns, q.value AS queue, k.value AS kind
     FROM live_workers AS w, json_each(w.queues) AS q, json_each(w.kinds) AS k),
+  -- What is due is ready, though nobody may have promoted it yet.
+  due AS (
+    SELECT *, iif(state = 0 AND run_at <= CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER),
+                  1, state) AS shown_state
+    FROM sekali_jobs),
   shown AS (
     SELECT *,
       CASE
         WHEN state = 2 AND waiting_for = 1 THEN 'lock:' || waiting_name
         WHEN state = 2 AND waiting_for = 2 THEN 'key:' || waiting_name
-        WHEN state <> 1 THEN NULL
+        WHEN shown_state <> 1 THEN NULL
         WHEN EXISTS(SELECT 1 FROM sekali_queues AS q
                     WHERE q.ns = j.ns AND q.name = j.queue AND q.paused = 1) THEN 'pause'
         WHEN EXISTS(SELECT 1 FROM served_queues AS s WHERE s.ns = j.ns AND s.queue = j.queue)
@@ -276,12 +282,12 @@ WITH
                             WHERE s.ns = j.ns AND s.queue = j.queue AND s.kind = j.kind)
           THEN 'handler'
       END AS waits_for
-    FROM sekali_jobs AS j)
+    FROM due AS j)
 SELECT ns, id, kind, queue,
-  CASE state WHEN 0 THEN 'scheduled' WHEN 1 THEN iif(waits_for IS NULL, 'ready', 'waiting')
+  CASE shown_state WHEN 0 THEN 'scheduled' WHEN 1 THEN iif(waits_for IS NULL, 'ready', 'waiting')
              WHEN 2 THEN 'waiting' WHEN 3 THEN 'running' WHEN 4 THEN 'held' END,
   coalesce(key, id), nullif(lock_key, ''), nullif(unique_key, ''), attempts, crashes, deliveries,
-  epoch, max_attempts, priority,
+  epoch, coalesce(max_attempts, 10), priority,
   strftime('%Y-%m-%dT%H:%M:%fZ', enqueued_at / 1000.0, 'unixepoch'),
   strftime('%Y-%m-%dT%H:%M:%fZ', run_at / 1000.0, 'unixepoch'),
   NULL, nullif(owner, ''), waits_for, nullif(result, ''), nullif(error, ''), nullif(reason, '')
@@ -291,7 +297,7 @@ SELECT ns, id, kind, queue,
   CASE state WHEN 5 THEN 'succeeded' WHEN 6 THEN 'duplicate' WHEN 7 THEN 'dead'
              WHEN 8 THEN 'cancelled' END,
   coalesce(key, id), nullif(lock_key, ''), nullif(unique_key, ''), attempts, crashes, deliveries,
-  epoch, max_attempts, priority,
+  epoch, coalesce(max_attempts, 10), priority,
   strftime('%Y-%m-%dT%H:%M:%fZ', enqueued_at / 1000.0, 'unixepoch'),
   strftime('%Y-%m-%dT%H:%M:%fZ', run_at / 1000.0, 'unixepoch'),
   strftime('%Y-%m-%dT%H:%M:%fZ', finished_at / 1000.0, 'unixepoch'),
