@@ -4,7 +4,7 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 set(core_rooms base engine rows process observe client)
-set(backend_components memory redis sqlite)
+set(backend_components memory postgres redis sqlite)
 
 add_library(sekali_core INTERFACE)
 set(installed_targets sekali_core)

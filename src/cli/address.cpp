@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "backends/postgres/options.hpp"
 #include "backends/redis/address.hpp"
 #include "backends/sqlite/url.hpp"
 #include "base/errors.hpp"
@@ -38,17 +39,27 @@ StoreAddress default_address(const Arguments::Environment& environment) {
         if (scheme != known) continue;
         throw Failure(usage_error(fmt::format("{}: {}: is not built in yet", field, scheme),
                                   scheme.starts_with("redis") ? "redis has locks only: --lock-url"
-                                                              : "this build knows sqlite:PATH"));
+                                                              : "this build knows sqlite:PATH and "
+                                                                "postgres://HOST/DATABASE"));
     }
     std::string hint = did_you_mean(scheme, kSchemes);
     if (scheme.empty() || rest.empty()) hint = "write sqlite:PATH";
-    throw Failure(
-        usage_error(fmt::format("{}: {} does not begin with a scheme that is known", field,
-                                base::quoted(scheme.empty() ? "" : fmt::format("{}:", scheme))),
-                    hint.empty() ? "this build knows sqlite:PATH" : hint));
+    throw Failure(usage_error(
+        fmt::format("{}: {} does not begin with a scheme that is known", field,
+                    base::quoted(scheme.empty() ? "" : fmt::format("{}:", scheme))),
+        hint.empty() ? "this build knows sqlite:PATH and postgres://HOST/DATABASE" : hint));
 }
 
 }  // namespace
+
+std::string StoreAddress::url() const {
+    return postgres.empty() ? "sqlite:" + path : postgres::without_secrets(postgres);
+}
+
+std::string StoreAddress::full_url() const {
+    if (!postgres.empty()) return postgres;
+    return url() + (synchronous_full ? "" : "?synchronous=normal");
+}
 
 StoreAddress parse_store_url(std::string_view field, std::string_view url) {
     const std::size_t colon = url.find(':');
@@ -56,6 +67,12 @@ StoreAddress parse_store_url(std::string_view field, std::string_view url) {
         throw Failure(usage_error(fmt::format("{} has no scheme", field), "write sqlite:PATH"));
     }
     const std::string_view scheme = url.substr(0, colon);
+    if (postgres::is_postgres_url(url)) {
+        static_cast<void>(postgres::parse_url(url));
+        StoreAddress address;
+        address.postgres = url;
+        return address;
+    }
     if (scheme != "sqlite") refuse_scheme(field, scheme, url.substr(colon + 1));
     const sqlite::SqliteOptions options = sqlite::parse_url(field, url).value();
     StoreAddress address;

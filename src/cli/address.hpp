@@ -9,16 +9,16 @@ namespace sekali::cli {
 
 /// Where queue, store and locks are.
 struct StoreAddress {
-    std::string path;  ///< Of the SQLite database.
+    std::string postgres;  ///< The whole URL of a PostgreSQL database; empty: it is SQLite.
+    std::string path;      ///< Of the SQLite database.
     bool synchronous_full = true;
     bool is_default = false;  ///< Nobody chose it.
 
     bool operator==(const StoreAddress&) const = default;
-    [[nodiscard]] std::string url() const { return "sqlite:" + path; }
+    /// For people to read: it holds no secret.
+    [[nodiscard]] std::string url() const;
     /// With how it is to be opened.
-    [[nodiscard]] std::string full_url() const {
-        return url() + (synchronous_full ? "" : "?synchronous=normal");
-    }
+    [[nodiscard]] std::string full_url() const;
 };
 
 /// What the flags, the environment and the file say; without any of them a database in the state

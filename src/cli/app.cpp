@@ -29,7 +29,7 @@ constexpr OptionSpec kGlobals[] = {
      .origin = Origin::kSetting},
     {.name = "url",
      .value = "URL",
-     .help = "queue, store and locks, e.g. sqlite:/var/lib/app/jobs.db",
+     .help = "queue, store and locks: sqlite:PATH or postgres://HOST/DATABASE",
      .origin = Origin::kSetting},
     {.name = "queue-url", .value = "URL", .help = "the queue alone", .origin = Origin::kSetting},
     {.name = "store-url", .value = "URL", .help = "the store alone", .origin = Origin::kSetting},

@@ -91,6 +91,7 @@ class BulkRun {
         engine::Task task;
         task.work = [&batch](engine::Tables& tables) {
             batch.replies.clear();
+            engine::foresee(tables, batch.requests);
             for (const engine::EnqueueRequest& request : batch.requests)
                 batch.replies.push_back(engine::enqueue(tables, request));
         };
@@ -98,7 +99,7 @@ class BulkRun {
         std::vector<engine::Task> tasks;
         tasks.push_back(std::move(task));
         batch.stored = batch.done.get_future();
-        store_.sqlite().submit(std::move(tasks));
+        store_.executor().submit(std::move(tasks));
     }
 
     void finish(Batch& batch) {

@@ -91,6 +91,7 @@ class AtomicPass {
         // Once a line is refused nothing will be kept; the others are only looked at.
         if (refused_ > 0) return;
         const engine::EnqueueRequest& request = requests.front();
+        engine::foresee(tables, std::span(&request, 1));
         const engine::EnqueueReply reply = engine::enqueue(tables, request);
         const bool duplicate = reply.kind == engine::EnqueueReply::Kind::kDuplicate;
         if (const auto refusal = enqueue_refusal(reply, request.job)) {

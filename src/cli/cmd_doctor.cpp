@@ -10,6 +10,7 @@
 #include "cli/address.hpp"
 #include "cli/command_table.hpp"
 #include "cli/connect.hpp"
+#include "cli/doctor_postgres.hpp"
 #include "cli/work_settings.hpp"
 #include "client/worker_plan.hpp"
 #include "observe/doctor.hpp"
@@ -139,8 +140,28 @@ Finding judge_kind(const CommandContext& context, const std::string& kind,
     return finding;
 }
 
+/// What the history of a store, whichever it is, says about runs.
+struct Measured {
+    std::vector<observe::TimeoutFacts> run_times;
+    std::uint64_t runs = 0;
+    std::uint64_t lapses = 0;
+};
+
+template <typename Diagnosis>
+Measured measured_by(const Diagnosis& found) {
+    Measured measured{.run_times = {}, .runs = found.runs, .lapses = found.lapses};
+    for (const auto& times : found.run_times) {
+        measured.run_times.push_back({.kind = times.kind,
+                                      .timeout = {},
+                                      .runs = times.runs,
+                                      .p99 = times.p99,
+                                      .longest = times.longest});
+    }
+    return measured;
+}
+
 void judge_settings(std::vector<Finding>& findings, const CommandContext& context,
-                    const client::WorkerProcessPlan& plan, const sqlite::Diagnosis& found) {
+                    const client::WorkerProcessPlan& plan, const Measured& found) {
     client::check_worker_options(plan.options).value();
     const engine::KindPolicy usual;
     const auto options_of = [&](const std::string& kind) {
@@ -150,13 +171,9 @@ void judge_settings(std::vector<Finding>& findings, const CommandContext& contex
     };
     for (const auto& [kind, settings] : plan.settings)
         findings.push_back(judge_kind(context, kind, settings, options_of(kind)));
-    for (const sqlite::RunTimes& times : found.run_times) {
-        findings.push_back(observe::judge_timeout(
-            {.kind = times.kind,
-             .timeout = options_of(times.kind).timeout.value_or(usual.timeout),
-             .runs = times.runs,
-             .p99 = times.p99,
-             .longest = times.longest}));
+    for (observe::TimeoutFacts facts : found.run_times) {
+        facts.timeout = options_of(facts.kind).timeout.value_or(usual.timeout);
+        findings.push_back(observe::judge_timeout(facts));
     }
     findings.push_back(
         observe::judge_leases({.lease = plan.options.lease,
@@ -172,18 +189,24 @@ int run(CommandContext& context) {
     const std::string& file = context.args.config().path;
     findings.push_back(finding_of(
         "configuration", file.empty() ? "no file is given" : base::printable(file) + " is sound"));
-    sqlite::Diagnosis found;
-    if (exists(address)) {
+    Measured measured;
+    if (!address.postgres.empty()) {
+        const auto found =
+            postgres::diagnose(postgres::parse_url(address.postgres), context.ns()).value();
+        judge_postgres(findings, address, found);
+        measured = measured_by(found);
+    } else if (exists(address)) {
         sqlite::SqliteOptions options;
         options.path = address.path;
-        found = sqlite::diagnose(options, context.ns(), kCheckedWhole).value();
+        const auto found = sqlite::diagnose(options, context.ns(), kCheckedWhole).value();
         judge_database(findings, address, found);
+        measured = measured_by(found);
     } else {
         findings.push_back(finding_of(
             "database", fmt::format("there is none at {} yet", base::quoted(address.path))));
         findings.push_back(judge_durability(address));
     }
-    judge_settings(findings, context, plan, found);
+    judge_settings(findings, context, plan, measured);
     if (context.out.json()) {
         std::string document;
         base::JsonWriter json(document);

@@ -1,5 +1,6 @@
 #include "base/json_writer.hpp"
 #include "base/text.hpp"
+#include "cli/address.hpp"
 #include "cli/command_table.hpp"
 #include "cli/connect.hpp"
 
@@ -7,8 +8,8 @@ namespace sekali::cli {
 namespace {
 
 int run(CommandContext& context) {
-    Store store = open_store(context, OpenMode::kCreate);
-    const std::string& url = store.url();
+    static_cast<void>(open_store(context, OpenMode::kMigrate));
+    const std::string url = store_address(context.args, context.environment).url();
     if (context.out.json()) {
         std::string document;
         base::JsonWriter json(document);
@@ -28,7 +29,9 @@ constinit const CommandSpec kMigrateCommand = {
     .about =
         "Safe to run by many at once. work, enqueue, once and lock do it by themselves for\n"
         "sqlite.",
-    .examples = "  sekali migrate --url sqlite:/var/lib/app/jobs.db",
+    .examples =
+        "  sekali migrate --url sqlite:/var/lib/app/jobs.db\n"
+        "  sekali migrate --url 'postgres://app@db/shop?schema=sekali'",
     .run = run,
 };
 

@@ -128,7 +128,7 @@ class Once {
             const bool waits = std::holds_alternative<engine::Parked>(reply);
             const bool out_of_time = wait && Clock::now() - begun >= *wait;
             if (!waits || out_of_time || stop.stop_requested()) return reply;
-            store_.sqlite().wait_for_change(kLook);
+            store_.executor().wait_for_change(kLook);
         }
     }
 

@@ -9,6 +9,8 @@
 #include <system_error>
 #include <utility>
 
+#include "backends/postgres/postgres_store.hpp"
+#include "backends/sqlite/sqlite_store.hpp"
 #include "base/text.hpp"
 #include "cli/address.hpp"
 
@@ -34,32 +36,53 @@ void make_folders(const std::string& database) {
     }
 }
 
-Store open_at(const StoreAddress& address, OpenMode mode) {
+bool makes_files(OpenMode mode) {
+    return mode == OpenMode::kMigrate || mode == OpenMode::kCreate;
+}
+
+Store open_postgres(const StoreAddress& address, OpenMode mode) {
+    postgres::PostgresOptions options = postgres::parse_url(address.postgres);
+    options.migrate = mode == OpenMode::kMigrate;
+    options.read_only = mode == OpenMode::kReadOnly;
+    return {postgres::PostgresStore::open(std::move(options)).value(),
+            [](std::string_view) -> Result<client::Liveness> { return client::Liveness{}; },
+            address.full_url()};
+}
+
+Store open_sqlite(const StoreAddress& address, OpenMode mode) {
     sqlite::SqliteOptions options;
     options.path = address.path;
-    options.create = mode == OpenMode::kCreate;
+    options.create = makes_files(mode);
     options.read_only = mode == OpenMode::kReadOnly;
     options.synchronous =
         address.synchronous_full ? sqlite::Synchronous::kFull : sqlite::Synchronous::kNormal;
-    return {sqlite::SqliteStore::open(std::move(options)).value(), address.full_url()};
+    auto opened = sqlite::SqliteStore::open(std::move(options)).value();
+    sqlite::SqliteStore& store = *opened;
+    return {std::move(opened),
+            [&store](std::string_view worker) { return client::hold_liveness(store, worker); },
+            address.full_url()};
+}
+
+Store open_at(const StoreAddress& address, OpenMode mode) {
+    return address.postgres.empty() ? open_sqlite(address, mode) : open_postgres(address, mode);
 }
 
 }  // namespace
 
 bool exists(const StoreAddress& address) {
     std::error_code ignored;
-    return std::filesystem::exists(address.path, ignored);
+    return !address.postgres.empty() || std::filesystem::exists(address.path, ignored);
 }
 
 StoreAddress prepare_store(CommandContext& context) {
     StoreAddress address = store_address(context.args, context.environment);
     if (address.is_default) context.out.note("store " + base::printable(address.url()));
-    make_folders(address.path);
+    if (address.postgres.empty()) make_folders(address.path);
     return address;
 }
 
 Store open_store(CommandContext& context, OpenMode mode) {
-    if (mode == OpenMode::kCreate) return open_at(prepare_store(context), mode);
+    if (makes_files(mode)) return open_at(prepare_store(context), mode);
     const StoreAddress address = store_address(context.args, context.environment);
     if (!exists(address)) {
         throw Failure(

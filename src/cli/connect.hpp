@@ -11,7 +11,8 @@ namespace sekali::cli {
 
 /// What a command needs of its store.
 enum class OpenMode : std::uint8_t {
-    kCreate,    ///< Makes and upgrades it; says on stderr where it is when nobody chose that.
+    kMigrate,   ///< Makes and upgrades it.
+    kCreate,    ///< As above where it is a file; says on stderr where when nobody chose that.
     kExisting,  ///< Reads and writes what is there.
     kReadOnly,
 };

@@ -58,7 +58,7 @@ OnceCaller::OnceCaller(Store& store, OncePlan plan) : store_(store), plan_(std::
     run_.record = {plan_.ns, std::string(kOnceKind), plan_.key};
     run_.worker = worker_.id;
     run_.delivery = 1;
-    alive_ = store_.sqlite().hold_liveness(worker_.id).value();
+    alive_ = store_.hold_liveness(worker_.id).value();
 }
 
 /// Workers prune in their own time; here the end of the retention is looked at when it matters.
@@ -194,7 +194,7 @@ std::optional<Renewed> LeaseKeeper::renew(Clock::time_point until) {
     };
     std::vector<engine::Task> tasks;
     tasks.push_back(std::move(task));
-    store_.sqlite().submit(std::move(tasks));
+    store_.executor().submit(std::move(tasks));
     std::unique_lock lock(answer->mutex);
     answer->arrived.wait_until(lock, until, [&] { return answer->reply.has_value(); });
     if (!answer->reply || !answer->reply->ok()) return std::nullopt;

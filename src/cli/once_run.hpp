@@ -9,7 +9,6 @@
 #include <string>
 #include <thread>
 
-#include "backends/sqlite/liveness.hpp"
 #include "cli/store.hpp"
 #include "engine/operations.hpp"
 
@@ -51,7 +50,7 @@ class OnceCaller {
     engine::Envelope job_;
     engine::RunRef run_;
     engine::WorkerRow worker_;
-    sqlite::LivenessHandle alive_;
+    client::Liveness alive_;
     Clock::time_point begun_{};
     /// Since when the store has answered without a gap; a lapse may be blamed on another only then.
     std::optional<Clock::time_point> answering_since_;

@@ -4,11 +4,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
-#include "backends/sqlite/sqlite_store.hpp"
+#include "client/backend.hpp"
 #include "engine/tables.hpp"
 #include "sekali/result.hpp"
 
@@ -17,12 +18,19 @@ namespace sekali::cli {
 /// An opened store, as commands use it: one transaction at a time, and wait for it.
 class Store {
  public:
-    Store(std::unique_ptr<sqlite::SqliteStore> store, std::string url)
-        : store_(std::move(store)), url_(std::move(url)) {}
+    Store(std::unique_ptr<engine::Executor> executor, client::Backend::HoldLiveness hold_liveness,
+          std::string url)
+        : executor_(std::move(executor)),
+          hold_liveness_(std::move(hold_liveness)),
+          url_(std::move(url)) {}
 
     /// How another process opens the same store.
     [[nodiscard]] const std::string& url() const { return url_; }
-    [[nodiscard]] sqlite::SqliteStore& sqlite() { return *store_; }
+    [[nodiscard]] engine::Executor& executor() { return *executor_; }
+    /// Makes this process provably alive as `worker`, where the store can tell.
+    [[nodiscard]] Result<client::Liveness> hold_liveness(std::string_view worker) const {
+        return hold_liveness_(worker);
+    }
 
     /// Runs `work` on the rows of a transaction and returns what it returned, once that is durable.
     /// `work` may run more than once. Throws `Failure`.
@@ -36,7 +44,7 @@ class Store {
         task.done = [&](Result<void> result) { done.set_value(std::move(result)); };
         std::vector<engine::Task> tasks;
         tasks.push_back(std::move(task));
-        store_->submit(std::move(tasks));
+        executor_->submit(std::move(tasks));
         done.get_future().get().value();
         return outcome.take();
     }
@@ -46,7 +54,7 @@ class Store {
     std::invoke_result_t<Work&, engine::Tables&> read(Work&& work) {
         using Value = std::invoke_result_t<Work&, engine::Tables&>;
         Outcome<Value> outcome;
-        store_->read([&](engine::Tables& tables) { outcome.run(work, tables); }).value();
+        executor_->read([&](engine::Tables& tables) { outcome.run(work, tables); }).value();
         return outcome.take();
     }
 
@@ -61,7 +69,8 @@ class Store {
         Value take() { return *std::move(value); }
     };
 
-    std::unique_ptr<sqlite::SqliteStore> store_;
+    std::unique_ptr<engine::Executor> executor_;
+    client::Backend::HoldLiveness hold_liveness_;
     std::string url_;
 };
 

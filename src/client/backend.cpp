@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "backends/memory/memory_store.hpp"
+#include "backends/postgres/postgres_store.hpp"
 #include "backends/sqlite/sqlite_store.hpp"
 #include "backends/sqlite/url.hpp"
 #include "base/errors.hpp"
@@ -25,16 +26,31 @@ Result<std::shared_ptr<Backend>> open_sqlite(const std::string& url) {
     auto opened = sqlite::SqliteStore::open(*std::move(options));
     if (!opened.ok()) return opened.error();
     sqlite::SqliteStore& store = **opened;
-    return std::make_shared<Backend>(
-        url, *std::move(opened), [&store](std::string_view worker) -> Result<Liveness> {
-            auto held = store.hold_liveness(worker);
-            if (!held.ok()) return held.error();
-            auto hold = std::make_shared<sqlite::LivenessHandle>(*std::move(held));
-            return Liveness{.descriptor = hold->descriptor(), .hold = hold};
-        });
+    return std::make_shared<Backend>(url, *std::move(opened), [&store](std::string_view worker) {
+        return hold_liveness(store, worker);
+    });
+}
+
+Result<std::shared_ptr<Backend>> open_postgres(const std::string& url) {
+    try {
+        auto opened = postgres::PostgresStore::open(postgres::parse_url(url));
+        if (!opened.ok()) return opened.error();
+        return std::make_shared<Backend>(
+            postgres::without_secrets(url), *std::move(opened),
+            [](std::string_view) -> Result<Liveness> { return Liveness{}; });
+    } catch (const Failure& failure) {
+        return failure.error();
+    }
 }
 
 }  // namespace
+
+Result<Liveness> hold_liveness(sqlite::SqliteStore& store, std::string_view worker) {
+    auto held = store.hold_liveness(worker);
+    if (!held.ok()) return held.error();
+    auto hold = std::make_shared<sqlite::LivenessHandle>(*std::move(held));
+    return Liveness{.descriptor = hold->descriptor(), .hold = hold};
+}
 
 Result<void> Backend::run(std::function<void(engine::Tables&)> work) {
     return start(std::move(work)).get();
@@ -66,10 +82,11 @@ Result<std::shared_ptr<Backend>> open_backend(std::string_view url) {
             [](std::string_view) -> Result<Liveness> { return Liveness{}; });
     }
     if (chosen.starts_with(sqlite::kScheme)) return open_sqlite(chosen);
+    if (postgres::is_postgres_url(chosen)) return open_postgres(chosen);
     return base::usage_error(
         fmt::format("no store is built in for the URL scheme {}",
                     base::quoted(std::string_view(chosen).substr(0, chosen.find(':')))),
-        "use sqlite:PATH");
+        "use sqlite:PATH or postgres://HOST/DATABASE");
 }
 
 }  // namespace sekali::client

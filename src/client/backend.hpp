@@ -11,6 +11,10 @@
 #include "engine/tables.hpp"
 #include "sekali/result.hpp"
 
+namespace sekali::sqlite {
+class SqliteStore;
+}
+
 namespace sekali::client {
 
 /// While it lives a worker is provably alive; afterwards it is provably dead, where the store can
@@ -19,6 +23,9 @@ struct Liveness {
     int descriptor = -1;  ///< To be inherited by the worker's guard; -1: the store cannot tell.
     std::shared_ptr<void> hold{};
 };
+
+/// Of a process that works on a SQLite store.
+[[nodiscard]] Result<Liveness> hold_liveness(sqlite::SqliteStore& store, std::string_view worker);
 
 /// An opened store with its ports. Thread-safe.
 class Backend {
@@ -31,6 +38,7 @@ class Backend {
           ports_(*executor_),
           hold_liveness_(std::move(hold)) {}
 
+    /// For people to read: it holds no secret.
     [[nodiscard]] const std::string& url() const { return url_; }
     [[nodiscard]] engine::Executor& executor() { return *executor_; }
     [[nodiscard]] rows::RowPorts& ports() { return ports_; }
@@ -53,9 +61,9 @@ class Backend {
     HoldLiveness hold_liveness_;
 };
 
-/// Opens a store by its URL: `sqlite:PATH`, `sqlite:PATH?synchronous=normal`, `memory:`; that in
-/// the user's state folder when it is empty. Errors: `kUsage` for what is not built in, else what
-/// the store says.
+/// Opens a store by its URL: `sqlite:PATH`, `sqlite:PATH?synchronous=normal`, `postgres://…`, whose
+/// schema must be there, `memory:`; that in the user's state folder when it is empty. Errors:
+/// `kUsage` for what is not built in, else what the store says.
 [[nodiscard]] Result<std::shared_ptr<Backend>> open_backend(std::string_view url);
 
 }  // namespace sekali::client

@@ -134,6 +134,7 @@ class EnqueuePart {
     void add(Result<engine::EnqueueRequest> request) { slots_.push_back({std::move(request), {}}); }
     void start(client::Backend& backend) {
         stored_ = backend.start([this](engine::Tables& tables) {
+            foresee(tables);
             for (Slot& slot : slots_) {
                 if (slot.request.ok()) slot.reply = engine::enqueue(tables, *slot.request);
             }
@@ -154,6 +155,14 @@ class EnqueuePart {
     }
 
  private:
+    void foresee(engine::Tables& tables) const {
+        if (!tables.is_far()) return;
+        engine::Footprint rows;
+        for (const Slot& slot : slots_)
+            if (slot.request.ok()) engine::add_footprint(rows, *slot.request);
+        tables.foresee(rows);
+    }
+
     struct Slot {
         Result<engine::EnqueueRequest> request;
         EnqueueReply reply;
@@ -197,8 +206,10 @@ Result<Enqueued> Client::enqueue_raw(std::string_view kind, const Result<std::st
     if (!request.ok()) return request.error();
     if (SEKALI_FAULT("enqueue.before")) return client::failed_by_test(Applied::kNo);
     EnqueueReply reply;
-    const auto stored = core_->backend().run(
-        [&](engine::Tables& tables) { reply = engine::enqueue(tables, *request); });
+    const auto stored = core_->backend().run([&](engine::Tables& tables) {
+        engine::foresee(tables, std::span(&*request, 1));
+        reply = engine::enqueue(tables, *request);
+    });
     if (!stored.ok()) return stored.error();
     if (SEKALI_FAULT("enqueue.after")) return client::failed_by_test();
     return answer_of(reply, request->job);

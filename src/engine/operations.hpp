@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,17 @@ struct EnqueueReply {
     std::optional<JobRow> winner;
 };
 EnqueueReply enqueue(Tables& tables, const EnqueueRequest& request);
+
+// ---- what is touched (footprint.cpp)
+// ---------------------------------------------------------------------
+
+/// Adds the rows that a request will touch.
+void add_footprint(Footprint& rows, const EnqueueRequest& request);
+void add_footprint(Footprint& rows, const QueueCommand& command);
+void add_footprint(Footprint& rows, const StoreCommand& command);
+void add_footprint(Footprint& rows, const LockCommand& command);
+/// For work that will enqueue these; to be called at its beginning.
+void foresee(Tables& tables, std::span<const EnqueueRequest> requests);
 
 // ---- runners (ops_claim.cpp, ops_begin.cpp, ops_settle.cpp, ops_steps.cpp, ops_recover.cpp)
 // ------------

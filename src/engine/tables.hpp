@@ -38,6 +38,21 @@ struct Page {
     std::string next;  ///< Empty: no more.
 };
 
+/// Rows that a piece of work will touch, as far as its request names them. A hint: what is missing
+/// here is found all the same, only later.
+struct Footprint {
+    std::vector<std::string> jobs;      ///< Ids of live jobs.
+    std::vector<std::string> new_jobs;  ///< Ids of jobs to be inserted.
+    std::vector<RecordKey> records;
+    std::vector<RecordKey> steps;
+    std::vector<RecordKey> key_lines;                        ///< Records whose line is looked at.
+    std::vector<RecordKey> live_of_keys;                     ///< Keys whose live job is looked for.
+    std::vector<RecordKey> slots;                            ///< Namespace, kind and unique key.
+    std::vector<std::pair<std::string, std::string>> locks;  ///< Namespace and name.
+    std::vector<std::pair<std::string, std::string>> lock_lines;
+    std::vector<std::string> workers;
+};
+
 /// How a worker's process is doing, as far as this host can prove it.
 enum class OwnerFate : std::uint8_t { kAlive, kDead, kUnknown };
 
@@ -59,6 +74,12 @@ class Tables {
  public:
     virtual ~Tables() = default;
     [[nodiscard]] virtual StoreTime now() const = 0;
+
+    /// Whether every row costs a round trip, so that `foresee` is worth its while.
+    [[nodiscard]] virtual bool is_far() const { return false; }
+    /// Says at the beginning of a piece of work what it will touch, so that a store that is far
+    /// away loads it at once. It may leave the work by an exception and run it again.
+    virtual void foresee(const Footprint& /*rows*/) {}
 
     // Live jobs. Rows are read without their payload.
     virtual std::optional<JobRow> job(std::string_view id) = 0;

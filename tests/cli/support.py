@@ -2,6 +2,7 @@
 
 import json
 import os
+import secrets
 import shutil
 import subprocess
 import tempfile
@@ -9,7 +10,11 @@ import time
 import unittest
 
 BINARY = os.environ["SEKALI"]
+POSTGRES = os.environ.get("SEKALI_POSTGRES_SERVER")  # the folder of tests/postgres/server.py
 TIMEOUT_S = 60
+
+# A server elsewhere proves no death on this host: there only leases say that a process is gone.
+needs_proof_of_death = unittest.skipIf(POSTGRES, "PostgreSQL waits for the lease")
 
 ITEM_FIELDS = {
     "id", "kind", "queue", "state", "key", "lock_key", "unique_key", "attempts", "crashes",
@@ -52,6 +57,19 @@ class CommandTest(unittest.TestCase):
             "SEKALI_URL": "sqlite:" + self.database,
             "LC_ALL": "C.UTF-8",
         }
+        if POSTGRES:
+            self.use_postgres()
+
+    def use_postgres(self):
+        """A schema of its own on the server that ctest has started."""
+        with open(os.path.join(POSTGRES, "url")) as file:
+            server = file.read()
+        schema = "cli_" + secrets.token_hex(6)
+        self.environment["SEKALI_URL"] = f"{server}&schema={schema}"
+        self.addCleanup(subprocess.run, ["psql", "-qX", server, "-c",
+                                         f"SET client_min_messages = error;"
+                                         f"DROP SCHEMA IF EXISTS {schema} CASCADE"], check=True)
+        self.ok("migrate")
 
     def run_command(self, *words, stdin=b"", environment=None, cwd=None):
         if isinstance(stdin, str):

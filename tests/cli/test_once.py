@@ -2,7 +2,7 @@ import os
 import signal
 import unittest
 
-from support import CommandTest
+from support import CommandTest, needs_proof_of_death
 
 RUN = "echo run >> ledger; echo out; echo err >&2"
 
@@ -107,6 +107,7 @@ class Once(CommandTest):
         self.once("kill -9 $$", "--on-unknown", "hold")
         self.assertEqual(self.once(RUN, "--on-unknown", "rerun").status, 5)
 
+    @needs_proof_of_death
     def test_a_dead_caller_at_every_point(self):
         for point, status, runs in (("begin.before", 0, 1), ("begin.after", 5, 0),
                                     ("handler.before", 5, 0), ("handler.after", 5, 1),

@@ -4,7 +4,7 @@ import json
 import signal
 import unittest
 
-from support import CommandTest
+from support import CommandTest, needs_proof_of_death
 
 UUID = "01990000-0000-7000-8000-000000000001"
 
@@ -187,6 +187,7 @@ class Held(WorkedTest):
                 self.assertEqual(item["state"], state)
                 self.assertEqual(item["result"], 5 if status == 0 else None)
 
+    @needs_proof_of_death
     def test_reconcile_recovers_what_a_dead_worker_left(self):
         job_id = self.enqueue("k", "--key", "a")
         answer = self.run_command("work", "--drain", "--exec", "k=true",

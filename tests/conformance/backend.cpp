@@ -26,7 +26,8 @@ std::unique_ptr<Backend> make_memory_backend() {
 
 const std::vector<BackendKind>& backends() {
     static const std::vector<BackendKind> kinds{{"memory", make_memory_backend},
-                                                {"sqlite", make_sqlite_backend}};
+                                                {"sqlite", make_sqlite_backend},
+                                                {"postgres", make_postgres_backend}};
     return kinds;
 }
 

@@ -35,5 +35,6 @@ inline void PrintTo(const BackendKind& kind, std::ostream* out) {
 
 [[nodiscard]] std::unique_ptr<Backend> make_memory_backend();
 [[nodiscard]] std::unique_ptr<Backend> make_sqlite_backend();
+[[nodiscard]] std::unique_ptr<Backend> make_postgres_backend();
 
 }  // namespace sekali::conformance

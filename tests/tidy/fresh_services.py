@@ -1,5 +1,8 @@
 #!/usr/bin/env python3
-"""No package that scripts/install-deps names is a service, by its name and by what it holds."""
+"""No package that scripts/install-deps names is a service, by its name and by what it holds.
+
+PostgreSQL is the one exception: install-deps lets it make no cluster and disables it.
+"""
 
 import pathlib
 import re
@@ -12,6 +15,7 @@ SERVICE_NAME = re.compile(
     r".*-(server|sentinel|daemon)$|(redis|valkey|nginx|apache2|haproxy|pgbouncer)$"
     r"|postgresql(-\d+|-all)?$|(mariadb|mysql|rabbitmq).*"
 )
+KEPT_OFF = {"postgresql": ["create_main_cluster = false", "disable postgresql"]}
 SERVICE_FILE = re.compile(r"/systemd/system/.+\.(service|socket|timer)$|^/etc/init\.d/.+")
 
 
@@ -27,7 +31,15 @@ def main() -> int:
         [INSTALL_DEPS, "--list", *SETS], capture_output=True, text=True, check=True
     )
     packages = listing.stdout.split()
-    complaints = [f"{name} is a service" for name in packages if SERVICE_NAME.match(name)]
+    text = INSTALL_DEPS.read_text()
+    kept_off = [
+        name for name in KEPT_OFF if name in packages and all(how in text for how in KEPT_OFF[name])
+    ]
+    complaints = [
+        f"{name} is a service"
+        for name in packages
+        if SERVICE_NAME.match(name) and name not in kept_off
+    ]
     for name in packages:
         complaints += [f"{name} holds {file}" for file in held_service_files(name)]
     if not packages:

@@ -102,6 +102,14 @@ bool is_urgent(const engine::LockCommand& command) {
     return std::holds_alternative<engine::LockRenew>(command);
 }
 
+template <typename Command>
+void foresee(Tables& tables, const Command& command) {
+    if (!tables.is_far()) return;
+    engine::Footprint rows;
+    engine::add_footprint(rows, command);
+    tables.foresee(rows);
+}
+
 template <typename Reply, typename Call>
 void submit_calls(engine::Executor& executor, std::vector<Call> calls) {
     std::vector<Task> tasks;
@@ -113,6 +121,7 @@ void submit_calls(engine::Executor& executor, std::vector<Call> calls) {
         tasks.push_back({.work =
                              [command = std::move(call.command), reply](Tables& tables) {
                                  *reply = std::nullopt;
+                                 foresee(tables, command);
                                  *reply = run(tables, command);
                              },
                          .done =

@@ -83,7 +83,7 @@ TEST(StoreAddress, PartsMayBeNamedOneByOne) {
 
 TEST(StoreAddress, RefusesOtherSchemesByName) {
     EXPECT_NE(refusal({{"url", "memory:"}}).find("library"), std::string::npos);
-    EXPECT_NE(refusal({{"url", "postgres://db/x"}}).find("postgres: is not built in yet"),
+    EXPECT_NE(refusal({{"url", "redis://db/1"}}).find("redis: is not built in yet"),
               std::string::npos);
     EXPECT_NE(refusal({{"url", "sqlit:/a.db"}}).find("`sqlite`"), std::string::npos);
     EXPECT_NE(refusal({{"url", "/a/b.db"}}).find("write sqlite:PATH"), std::string::npos);
@@ -91,9 +91,20 @@ TEST(StoreAddress, RefusesOtherSchemesByName) {
         EXPECT_NE(refusal({{"url", url}}), "") << url;
 }
 
+TEST(StoreAddress, TakesPostgresAsItIs) {
+    const StoreAddress address = resolve({{"url", "postgres://u:hunter2@db:5433/x?schema=jobs"}});
+    EXPECT_EQ(address.full_url(), "postgres://u:hunter2@db:5433/x?schema=jobs");
+    EXPECT_EQ(address.url(), "postgres://u@db:5433/x?schema=jobs");
+    EXPECT_EQ(resolve({{"url", "postgresql://u@db/x?password=hunter2&sslmode=require"}}).url(),
+              "postgresql://u@db/x?password=***&sslmode=require");
+    EXPECT_NE(refusal({{"url", "postgres://db/x?schema=Jobs"}}).find("schema"), std::string::npos);
+    EXPECT_NE(refusal({{"url", "postgres://db/x?no_such_setting=1"}}), "");
+}
+
 TEST(StoreAddress, NeverRepeatsASecret) {
-    for (const char* url : {"postgres://u:hunter2@db/x", "redis://:hunter2@r", "hunter2",
-                            "amqp://u@h/?password=hunter2"}) {
+    for (const char* url : {"postgres://u:hunter2@db:x:y/x", "postgres://u:hunter2@db/x?schema=%",
+                            "postgres://u:hunter2@db/x?password=hunter2&nonsense=1",
+                            "redis://:hunter2@r", "hunter2", "amqp://u@h/?password=hunter2"}) {
         EXPECT_EQ(refusal({{"url", url}}).find("hunter2"), std::string::npos) << url;
     }
 }

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <type_traits>
+
+#include "backends/postgres/wire.hpp"
+#include "engine/model.hpp"
+
+// How the rows of the model lie in columns: each list is the one place that says so; statements,
+// arguments and results follow from it.
+namespace sekali::postgres {
+
+template <typename Row>
+struct Field {
+    std::string_view column;
+    PgType type;
+    void (*put)(Encoder& to, const Row& row);
+    void (*take)(Cursor& from, Row& row);
+};
+
+/// A column that holds the member at the end of `Path`.
+template <typename Row, auto... Path>
+[[nodiscard]] constexpr Field<Row> field(std::string_view column) {
+    using Value = std::remove_cvref_t<decltype((std::declval<Row&>().*....*Path))>;
+    return {column, type_for<Value>(),
+            [](Encoder& to, const Row& row) { to.put((row.*....*Path)); },
+            [](Cursor& from, Row& row) { from.take_into((row.*....*Path)); }};
+}
+
+/// Text that anybody may have made, kept as bytes.
+template <typename Row, auto... Path>
+[[nodiscard]] constexpr Field<Row> bytes_field(std::string_view column) {
+    Field<Row> made = field<Row, Path...>(column);
+    made.type = PgType::kBytea;
+    return made;
+}
+
+/// Columns of a job that never change; the first is `seq`.
+[[nodiscard]] std::span<const Field<engine::JobRow>> frozen_fields();
+/// The others that live and final jobs share.
+[[nodiscard]] std::span<const Field<engine::JobRow>> moving_fields();
+[[nodiscard]] Field<engine::JobRow> finished_at_field();
+/// The first three are its key.
+[[nodiscard]] std::span<const Field<engine::RecordRow>> record_fields();
+/// The first four are its key.
+[[nodiscard]] std::span<const Field<engine::StepRow>> step_fields();
+/// The first two are its key.
+[[nodiscard]] std::span<const Field<engine::LockRow>> lock_fields();
+[[nodiscard]] std::span<const Field<engine::AttemptRow>> attempt_fields();
+[[nodiscard]] std::span<const Field<engine::EventRow>> event_fields();
+/// The first is its key.
+[[nodiscard]] std::span<const Field<engine::WorkerRow>> worker_fields();
+
+[[nodiscard]] engine::JobRow take_job(Cursor& from);
+/// With `finished_at`.
+[[nodiscard]] engine::JobRow take_final_job(Cursor& from);
+
+template <typename Row>
+[[nodiscard]] Row take_row(Cursor& from, std::span<const Field<Row>> fields) {
+    Row row;
+    for (const Field<Row>& one : fields)
+        one.take(from, row);
+    return row;
+}
+
+}  // namespace sekali::postgres

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string>
+
+#include "backends/postgres/connection.hpp"
+
+namespace sekali::postgres {
+
+/// Creates the schema or brings it to this build's version, many at once if need be. Throws
+/// `SqlFailure`.
+void migrate(Connection& connection, const std::string& schema);
+
+/// Refuses a schema that this build cannot work with. Throws `Failure`.
+void require_version(Connection& connection, const std::string& schema);
+
+}  // namespace sekali::postgres

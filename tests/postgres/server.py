@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+"""A private PostgreSQL server for a run of the tests.
+
+  server.py start FOLDER [--while PID]   starts one and writes its URL to FOLDER/url
+  server.py stop FOLDER                  stops it
+
+It runs as an unprivileged user (PostgreSQL refuses root), listens only on a socket in a new
+temporary folder, and ends by itself when the process PID, by default the caller, is gone.
+"""
+
+import argparse
+import os
+import pathlib
+import pwd
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+SETTINGS = {
+    # What a power cut would take is not the subject of the tests.
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+    "listen_addresses": "''",
+    "max_connections": "200",
+    "shared_buffers": "128MB",
+    "autovacuum_naptime": "5s",
+    "deadlock_timeout": "100ms",
+    "log_min_messages": "warning",
+    "unix_socket_permissions": "0777",
+}
+
+
+def programs():
+    """The folder with initdb and postgres of the newest server that is installed."""
+    folders = sorted(pathlib.Path("/usr/lib/postgresql").glob("*/bin/initdb"),
+                     key=lambda path: float(path.parts[-3]))
+    if folders:
+        return folders[-1].parent
+    found = shutil.which("initdb")
+    return pathlib.Path(found).parent if found else None
+
+
+def unprivileged():
+    """How to run a program as somebody who is not root, and who that is."""
+    if os.geteuid() != 0:
+        return [], None
+    names = [entry.pw_name for entry in pwd.getpwall()]
+    name = "postgres" if "postgres" in names else "nobody"
+    entry = pwd.getpwnam(name)
+    become = [f"--reuid={entry.pw_uid}", f"--regid={entry.pw_gid}", "--clear-groups"]
+    return ["setpriv", *become], entry
+
+
+def is_alive(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
+
+
+def answers(prefix, bin_folder, socket):
+    probe = subprocess.run([*prefix, bin_folder / "pg_isready", "-q", "-U", "sekali", "-d",
+                            "postgres", "-h", socket],
+                           stdin=subprocess.DEVNULL, check=False)
+    return probe.returncode == 0
+
+
+def supervise(command, socket_folder, parent):
+    """Runs the server until it is told to stop or its parent is gone."""
+    stopping = []
+    signal.signal(signal.SIGTERM, lambda *_: stopping.append(True))
+    server = subprocess.Popen(command, stdin=subprocess.DEVNULL, cwd=socket_folder)
+    while server.poll() is None and not stopping and is_alive(parent):
+        try:
+            server.wait(timeout=0.5)
+        except subprocess.TimeoutExpired:
+            pass
+    if server.poll() is None:
+        server.send_signal(signal.SIGQUIT)
+        server.wait()
+    shutil.rmtree(socket_folder, ignore_errors=True)
+
+
+def start(folder, parent):
+    folder.mkdir(parents=True, exist_ok=True)
+    bin_folder = programs()
+    if bin_folder is None:
+        sys.exit("postgres server: no PostgreSQL server is installed (Debian: postgresql-15)")
+    home = pathlib.Path(tempfile.mkdtemp(prefix="sekali-postgres-"))
+    prefix, user = unprivileged()
+    if user:
+        os.chown(home, user.pw_uid, user.pw_gid)
+    home.chmod(0o755)
+    data = home / "data"
+    subprocess.run([*prefix, bin_folder / "initdb", "-D", data, "-U", "sekali", "-E", "UTF8",
+                    "--locale=C.UTF-8", "-A", "trust", "--no-sync", "--no-instructions"],
+                   check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, cwd=home)
+    command = [*prefix, bin_folder / "postgres", "-D", data, "-k", home]
+    for name, value in SETTINGS.items():
+        command += ["-c", f"{name}={value.strip(chr(39))}"]
+    pid = os.fork()
+    if pid == 0:
+        os.setsid()
+        with open(folder / "log", "wb") as log:
+            for stream in (1, 2):
+                os.dup2(log.fileno(), stream)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        supervise(command, home, parent)
+        os._exit(0)
+    (folder / "pid").write_text(str(pid))
+    deadline = time.monotonic() + 60
+    while not answers(prefix, bin_folder, home):
+        if time.monotonic() > deadline or not is_alive(pid):
+            sys.exit(f"postgres server: it did not start, see {folder / 'log'}")
+        time.sleep(0.05)  # PostgreSQL offers no event for it
+    (folder / "url").write_text(f"postgres://sekali@/postgres?host={home}")
+
+
+def stop(folder):
+    try:
+        pid = int((folder / "pid").read_text())
+    except FileNotFoundError:
+        return
+    (folder / "url").unlink(missing_ok=True)
+    (folder / "pid").unlink()
+    if is_alive(pid):
+        os.kill(pid, signal.SIGTERM)
+    deadline = time.monotonic() + 30
+    while is_alive(pid) and time.monotonic() < deadline:
+        time.sleep(0.05)  # the process is nobody's child here
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("action", choices=["start", "stop"])
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--while", dest="parent", type=int, default=os.getppid())
+    arguments = parser.parse_args()
+    stop(arguments.folder)
+    if arguments.action == "start":
+        start(arguments.folder, arguments.parent)
+
+
+if __name__ == "__main__":
+    main()
