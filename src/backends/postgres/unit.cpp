@@ -123,7 +123,8 @@ void Units::run_together(std::span<const Task> tasks, Chosen chosen, Answers& an
             Error error = failure.error();
             if (failure.trouble() == Trouble::kConflict) {
                 const bool is_one = chosen.size() == 1;
-                if (++conflicts < (is_one ? kTaskConflicts : kGroupConflicts)) {
+                const int limit = is_one ? kTaskConflicts : kGroupConflicts;
+                if (++conflicts < limit && base::steady_now() < deadline) {
                     std::this_thread::sleep_for(kPauseAfterConflict * std::min(conflicts, 10));
                     continue;
                 }
