@@ -15,32 +15,23 @@ void add_environment(std::string& text, const Environment& environment) {
                         environment.jobs);
 }
 
-std::string batches(const Comparison& rate) {
-    std::string text;
-    for (const BatchRate& raw : rate.raw_by_batch)
-        text += fmt::format("{}{}: {:.0f}", text.empty() ? "" : "  ", raw.batch, raw.per_s);
-    return text;
+void add_rate(std::string& text, std::string_view name, const Comparison& rate) {
+    text += fmt::format("{:<13} {:>8.0f} {:>8.0f}  {:>5.2f}", name, rate.sekali_per_s,
+                        rate.raw().per_s, rate.ratio());
 }
 
 void add_rates(std::string& text, const BenchResult& result) {
-    text +=
-        "JOBS/S             SEKALI       RAW  RATIO  CONC.  US/JOB   ADDED  CPU US (RAW)   RAW BY "
-        "BATCH\n";
-    const Comparison& enqueue = result.enqueue;
-    text += fmt::format("{:<15} {:>9.0f} {:>9.0f}  {:>5.2f}  {:>5}  {:>6.1f}  {:>6}  {:>12}   {}\n",
-                        "bulk enqueue", enqueue.sekali_per_s, enqueue.raw().per_s, enqueue.ratio(),
-                        "", enqueue.sekali_per_s > 0 ? 1e6 / enqueue.sekali_per_s : 0, "", "",
-                        batches(enqueue));
+    text += "JOBS/S          SEKALI      RAW  RATIO  US/JOB   ADDED  CPU US (RAW)  THREADS\n";
+    add_rate(text, "bulk enqueue", result.enqueue);
+    text += fmt::format("  {:>6.1f}\n",
+                        result.enqueue.sekali_per_s > 0 ? 1e6 / result.enqueue.sekali_per_s : 0);
     for (std::size_t i = 0; i < kLevels.size(); ++i) {
         const LevelFigures& level = result.levels[i];
+        add_rate(text, fmt::format("drain {}", kLevels[i].name), level.rate);
         const double added = level.us_per_job() - result.levels[kLevels[i].above].us_per_job();
-        const std::string cpu =
-            fmt::format("{:.0f} ({:.0f})", level.sekali_cpu_us, level.raw_cpu_us);
-        text += fmt::format(
-            "{:<15} {:>9.0f} {:>9.0f}  {:>5.2f}  {:>5}  {:>6.1f}  {:>6.1f}  {:>12}   {}\n",
-            fmt::format("drain {}", kLevels[i].name), level.rate.sekali_per_s,
-            level.rate.raw().per_s, level.rate.ratio(), level.concurrency, level.us_per_job(),
-            added, cpu, batches(level.rate));
+        text += fmt::format("  {:>6.1f}  {:>6.1f}  {:>12}  {:>7}\n", level.us_per_job(), added,
+                            fmt::format("{:.0f} ({:.0f})", level.sekali_cpu_us, level.raw_cpu_us),
+                            level.concurrency);
     }
     text += '\n';
     for (const Level& level : kLevels) {
@@ -50,6 +41,20 @@ void add_rates(std::string& text, const BenchResult& result) {
             fmt::format("  {}: {}{}\n", level.name, level.adds,
                         is_first ? std::string() : fmt::format(" (counted from {})", above.name));
     }
+}
+
+void add_batches(std::string& text, std::string_view name, const Comparison& rate) {
+    text += fmt::format("{:<13}", name);
+    for (const BatchRate& raw : rate.raw_by_batch)
+        text += fmt::format(" {:>8.0f} by {}", raw.per_s, raw.batch);
+    text += '\n';
+}
+
+void add_raw(std::string& text, const BenchResult& result) {
+    text += "\nRAW JOBS/S BY BATCH\n";
+    add_batches(text, "bulk enqueue", result.enqueue);
+    for (std::size_t i = 0; i < kLevels.size(); ++i)
+        add_batches(text, fmt::format("drain {}", kLevels[i].name), result.levels[i].rate);
 }
 
 void add_processes(std::string& text, const BenchResult& result) {
@@ -83,6 +88,7 @@ std::string to_text(const BenchResult& result) {
     std::string text;
     add_environment(text, result.environment);
     add_rates(text, result);
+    add_raw(text, result);
     add_processes(text, result);
     add_scale(text, result);
     return text;

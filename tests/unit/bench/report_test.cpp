@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <sstream>
+#include <string>
 
 namespace sekali::bench {
 namespace {
@@ -95,7 +97,20 @@ TEST(ReportText, ShowsEveryLevelWithItsRatio) {
     for (const Level& level : kLevels)
         EXPECT_NE(text.find("drain " + std::string(level.name)), std::string::npos) << text;
     EXPECT_NE(text.find("0.50"), std::string::npos);
-    EXPECT_NE(text.find("1: 900  10: 8000  100: 50000  1000: 48000"), std::string::npos);
+    EXPECT_NE(text.find("900 by 1 "), std::string::npos) << text;
+    EXPECT_NE(text.find("48000 by 1000\n"), std::string::npos) << text;
+}
+
+TEST(ReportText, ItsTablesFitATerminal) {
+    constexpr std::size_t kColumns = 80;
+    BenchResult result = example();
+    result.enqueue.raw_by_batch = {{1, 1000}, {10, 10'000}, {100, 100'000}, {1000, 1'000'000}};
+    result.levels[4].sekali_cpu_us = result.levels[4].raw_cpu_us = 100;
+    const std::string tables = between(to_text(result), "JOBS/S ", "\n\nwake-up");
+    ASSERT_FALSE(tables.empty());
+    std::istringstream lines(tables);
+    for (std::string line; std::getline(lines, line);)
+        EXPECT_LE(line.size(), kColumns) << line;
 }
 
 }  // namespace
