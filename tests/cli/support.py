@@ -15,6 +15,7 @@ TIMEOUT_S = 60
 
 # A server elsewhere proves no death on this host: there only leases say that a process is gone.
 needs_proof_of_death = unittest.skipIf(POSTGRES, "PostgreSQL waits for the lease")
+needs_file = unittest.skipIf(POSTGRES, "the test reads the file of the database")
 
 ITEM_FIELDS = {
     "id", "kind", "queue", "state", "key", "lock_key", "unique_key", "attempts", "crashes",

@@ -1,7 +1,7 @@
 import sqlite3
 import unittest
 
-from support import ITEM_FIELDS, CommandTest
+from support import ITEM_FIELDS, CommandTest, needs_file
 
 
 class Lists(CommandTest):
@@ -53,6 +53,7 @@ class Lists(CommandTest):
 
 
 class View(CommandTest):
+    @needs_file
     def test_shows_what_lists_show(self):
         """Every field of `sekali_v_jobs` is that of the item."""
         self.enqueue("k", "--key", "a", "--lock", "l", "--unique", "u", "--priority", "3",
@@ -135,6 +136,14 @@ class Queues(CommandTest):
         listed = self.ok("job", "list", "--state", "waiting", "--json").json["items"]
         self.assertEqual([entry["id"] for entry in listed], [job_id])
         self.assertEqual(self.ok("job", "list", "--state", "ready", "--json").json["items"], [])
+        self.ok("queue", "resume", "mail")
+        self.assertFalse(self.queue("mail")["paused"])
+        self.assertEqual(self.job(job_id)["state"], "ready")
+
+    @needs_file
+    def test_who_paused_and_resumed_is_recorded(self):
+        self.enqueue("k", "--queue", "mail")
+        self.ok("queue", "pause", "mail")
         self.ok("queue", "resume", "mail", "--as", "ana")
         with sqlite3.connect(self.database) as database:
             done = [row[0] for row in database.execute(
@@ -142,8 +151,6 @@ class Queues(CommandTest):
         database.close()
         self.assertTrue(done[0].startswith("queue mail paused by "), done)
         self.assertEqual(done[1:], ["queue mail resumed by ana"])
-        self.assertFalse(self.queue("mail")["paused"])
-        self.assertEqual(self.job(job_id)["state"], "ready")
 
     def test_numbers(self):
         self.enqueue("k")

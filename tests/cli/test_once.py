@@ -94,6 +94,7 @@ class Once(CommandTest):
         self.assertEqual(self.live(), [], "nobody would ever claim a job of that caller")
         self.assertEqual(self.once(RUN, "--on-unknown", "rerun").status, 0)
 
+    @needs_proof_of_death
     def test_a_dead_callers_job_ends_with_the_next_call(self):
         for key, policy, left in (("k1", "rerun", []), ("k2", "hold", ["held"])):
             killed = self.once(RUN, "--on-unknown", policy, key=key,

@@ -266,8 +266,9 @@ WITH
     FROM live_workers AS w, json_each(w.queues) AS q, json_each(w.kinds) AS k),
   -- What is due is ready, though nobody may have promoted it yet.
   due AS (
-    SELECT *, iif(state = 0 AND run_at <= CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER),
-                  1, state) AS shown_state
+    SELECT *, iif(
+        state = 0 AND run_at <= CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER),
+        1, state) AS shown_state
     FROM sekali_jobs),
   shown AS (
     SELECT *,

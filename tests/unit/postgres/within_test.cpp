@@ -23,9 +23,9 @@ struct Finish {
 };
 
 /// A program that has a database of its own and lets sekali's jobs into it.
-class Within : public testing::Test {
+class PostgresWithin : public testing::Test {
  protected:
-    Within()
+    PostgresWithin()
         : store(PostgresStore::open(schema.options()).value()),
           client(sekali::Client::open(schema.url()).value()),
           own(PQconnectdb(sekali::postgres::test_server_url().c_str())) {
@@ -47,7 +47,7 @@ class Within : public testing::Test {
     std::unique_ptr<PGconn, Finish> own;
 };
 
-TEST_F(Within, TheJobExistsOnceTheUserHasCommitted) {
+TEST_F(PostgresWithin, TheJobExistsOnceTheUserHasCommitted) {
     run("begin");
     run("insert into " + table() + " values ('1001')");
     const auto job = client.enqueue(within(), RawJob{"note", "[1]"}).value();
@@ -57,7 +57,7 @@ TEST_F(Within, TheJobExistsOnceTheUserHasCommitted) {
     EXPECT_EQ(client.show(job.id).value().state, "ready");
 }
 
-TEST_F(Within, NothingIsLeftOfARollback) {
+TEST_F(PostgresWithin, NothingIsLeftOfARollback) {
     run("begin");
     const auto job = client.enqueue(within(), RawJob{"note", "1"}, {.unique = "u"}).value();
     run("rollback");
@@ -66,7 +66,7 @@ TEST_F(Within, NothingIsLeftOfARollback) {
               Enqueued::Status::kEnqueued);
 }
 
-TEST_F(Within, SeveralJobsAndStatementsShareTheTransaction) {
+TEST_F(PostgresWithin, SeveralJobsAndStatementsShareTheTransaction) {
     run("begin");
     auto tx = within();
     const auto first = client.enqueue(tx, RawJob{"note", "1"}, {.unique = "u"}).value();
@@ -82,14 +82,14 @@ TEST_F(Within, SeveralJobsAndStatementsShareTheTransaction) {
     EXPECT_TRUE(client.show(first.id).ok());
 }
 
-TEST_F(Within, WithoutATransactionItIsRefused) {
+TEST_F(PostgresWithin, WithoutATransactionItIsRefused) {
     const auto refused = client.enqueue(within(), RawJob{"note", "1"});
     ASSERT_FALSE(refused.ok());
     EXPECT_EQ(refused.error().code, ErrorCode::kUsage);
     EXPECT_EQ(refused.error().message, "no transaction is open on this connection");
 }
 
-TEST_F(Within, AnOpenTransactionKeepsNobodyFromTheJobThatWon) {
+TEST_F(PostgresWithin, AnOpenTransactionKeepsNobodyFromTheJobThatWon) {
     const auto winner = client.enqueue(RawJob{"note", "1"}, {.key = "k", .unique = "u"}).value();
     run("begin");
     const auto refused = client.enqueue(within(), RawJob{"note", "1"}, {.unique = "u"}).value();
@@ -99,7 +99,7 @@ TEST_F(Within, AnOpenTransactionKeepsNobodyFromTheJobThatWon) {
     EXPECT_EQ(client.show(winner.id).value().state, "cancelled");
 }
 
-TEST_F(Within, AReplacementTakesThePlaceOfTheJobThatWaits) {
+TEST_F(PostgresWithin, AReplacementTakesThePlaceOfTheJobThatWaits) {
     const auto before = client.enqueue(RawJob{"note", "1"}, {.unique = "u"}).value();
     run("begin");
     const auto after = client
@@ -113,7 +113,7 @@ TEST_F(Within, AReplacementTakesThePlaceOfTheJobThatWaits) {
     EXPECT_EQ(client.show(after.id).value().state, "ready");
 }
 
-TEST_F(Within, TheClientRunsTransactionsOfItsOwn) {
+TEST_F(PostgresWithin, TheClientRunsTransactionsOfItsOwn) {
     const auto enqueue = [&](bool fail) {
         return client.transact([&](Transaction& tx) {
             tx.execute("insert into " + table() + " values ($1)", fail ? "bad" : "good");
