@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "base/json_writer.hpp"
 #include "cli/address.hpp"
 #include "cli/command_table.hpp"
 #include "cli/context.hpp"
@@ -13,7 +14,15 @@ int run(CommandContext& context) {
     if (Output::is_terminal(plan.log.fd)) {
         context.out.note("Ctrl-C once to finish what runs, twice to stop at once");
     }
-    return client::run_worker_processes(plan);
+    const int status = client::run_worker_processes(plan);
+    if (context.out.json()) {
+        std::string document;
+        base::JsonWriter json(document);
+        json.begin_object().field("status", status == kExitDone ? "done" : "unsettled");
+        json.field("drained", status == kExitDone && plan.options.drain).end_object();
+        context.out.line(document);
+    }
+    return status;
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <limits>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -299,34 +300,52 @@ HandlerOptions general_options(const Arguments& args, Taken&& taken) {
     return options;
 }
 
-/// Flags of one kind win over its section of the file.
-void apply_flags(const Arguments& args, client::WorkerProcessPlan& plan) {
-    for (const std::string& value : args.all("exec")) {
-        const auto [kind, command] = split_kind("exec", value);
-        set_handler(plan.settings[kind], "--exec", command);
+/// `KIND=REST` of each use of a flag; a kind is named once.
+std::map<std::string, std::string> by_kind(const Arguments& args, std::string_view flag) {
+    std::map<std::string, std::string> found;
+    for (const std::string& value : args.all(flag)) {
+        auto [kind, rest] = split_kind(flag, value);
+        if (found.emplace(kind, std::move(rest)).second) continue;
+        throw Failure(base::usage_error(fmt::format("--{} names the kind {} twice", flag, kind)));
     }
-    for (const std::string& value : args.all("http")) {
-        const auto [kind, url] = split_kind("http", value);
+    return found;
+}
+
+/// Who handles a kind. A flag wins over what the file says of the other way.
+void apply_handlers(const Arguments& args, client::WorkerProcessPlan& plan) {
+    const auto commands = by_kind(args, "exec");
+    const auto urls = by_kind(args, "http");
+    const bool same_place = args.from_call("exec") == args.from_call("http");
+    const auto apply_commands = [&] {
+        for (const auto& [kind, command] : commands)
+            set_handler(plan.settings[kind], "--exec", command);
+    };
+    const bool urls_win = args.from_call("http");
+    if (urls_win) apply_commands();
+    for (const auto& [kind, url] : urls) {
+        if (same_place && commands.contains(kind)) {
+            throw Failure(base::usage_error(
+                fmt::format("the kind {} is given to --exec and to --http", kind), "choose one"));
+        }
         plan.settings[kind].exec.clear();
         plan.settings[kind].http = url;
     }
-    for (const std::string& value : args.all("on-unknown")) {
-        const auto [kind, what] = split_kind("on-unknown", value);
+    if (!urls_win) apply_commands();
+}
+
+/// Flags of one kind win over its section of the file.
+void apply_flags(const Arguments& args, client::WorkerProcessPlan& plan) {
+    apply_handlers(args, plan);
+    for (const auto& [kind, what] : by_kind(args, "on-unknown"))
         read_on_unknown("--on-unknown", what, plan.settings[kind]);
-    }
-    for (const std::string& value : args.all("effects")) {
-        const auto [kind, where] = split_kind("effects", value);
+    for (const auto& [kind, where] : by_kind(args, "effects"))
         plan.settings[kind].options.effects = read_effects("--effects", where);
-    }
-    for (const std::string& value : args.all("on-lock-unavailable")) {
-        const auto [kind, what] = split_kind("on-lock-unavailable", value);
+    for (const auto& [kind, what] : by_kind(args, "on-lock-unavailable")) {
         plan.settings[kind].options.on_lock_unavailable =
             read_on_lock_unavailable("--on-lock-unavailable", what);
     }
-    for (const std::string& value : args.all("on-busy")) {
-        const auto [kind, what] = split_kind("on-busy", value);
+    for (const auto& [kind, what] : by_kind(args, "on-busy"))
         plan.settings[kind].options.on_busy = read_on_busy("--on-busy", what);
-    }
 }
 
 observe::LogOptions log_options(const Arguments& args) {

@@ -25,8 +25,9 @@ std::optional<T> first_of(const std::optional<T>& call, const std::optional<T>& 
     return call ? call : type;
 }
 
-Error out_of_range(std::string_view field, std::string_view range) {
-    return base::usage_error(fmt::format("{} must be {}", field, range));
+template <typename T>
+Error out_of_range(std::string_view field, std::string_view range, const T& value) {
+    return base::usage_error(fmt::format("{} must be {}, not {}", field, range, value));
 }
 
 bool is_span(const std::optional<Millis>& duration) {
@@ -59,7 +60,8 @@ Result<void> check_all(const engine::Envelope& job, const EnqueueScope& scope,
         return base::usage_error(
             fmt::format("priority must be 0 to {}, not {}", kMaxPriority, job.priority));
     }
-    if (!is_span(options.unique_for)) return out_of_range("unique for", "more than 0");
+    if (!is_span(options.unique_for))
+        return out_of_range("unique for", "more than 0 ms", options.unique_for->count());
     if (auto fine = check_retry(options.retry); !fine) return fine;
     return check_payload(job.payload, scope.max_payload);
 }
@@ -152,20 +154,24 @@ Result<engine::EnqueueRequest> prepare_enqueue(const EnqueueScope& scope, std::s
 }
 
 Result<void> check_retry(const RetryOverrides& retry) {
-    if (!is_span(retry.base)) return out_of_range("retry base", "more than 0");
-    if (!is_span(retry.cap)) return out_of_range("retry cap", "more than 0");
-    if (!is_span(retry.max_age)) return out_of_range("max age", "more than 0");
+    if (!is_span(retry.base))
+        return out_of_range("retry base", "more than 0 ms", retry.base->count());
+    if (!is_span(retry.cap)) return out_of_range("retry cap", "more than 0 ms", retry.cap->count());
+    if (!is_span(retry.max_age))
+        return out_of_range("max age", "more than 0 ms", retry.max_age->count());
     if (retry.base && retry.cap && *retry.cap < *retry.base) {
-        return base::usage_error("retry cap is less than retry base");
+        return base::usage_error(fmt::format("retry cap {} is less than retry base {}",
+                                             base::format_duration(*retry.cap),
+                                             base::format_duration(*retry.base)));
     }
     if (retry.factor && !(*retry.factor >= 1 && *retry.factor <= 100)) {
-        return out_of_range("retry factor", "1 to 100");
+        return out_of_range("retry factor", "1 to 100", *retry.factor);
     }
     if (retry.jitter && !(*retry.jitter >= 0 && *retry.jitter <= 1)) {
-        return out_of_range("retry jitter", "0 to 1");
+        return out_of_range("retry jitter", "0 to 1", *retry.jitter);
     }
     if (retry.max_attempts && *retry.max_attempts == 0) {
-        return out_of_range("max attempts", "1 or more");
+        return out_of_range("max attempts", "1 or more", *retry.max_attempts);
     }
     return {};
 }

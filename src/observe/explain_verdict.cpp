@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/durations.hpp"
+#include "base/limits.hpp"
 #include "base/text.hpp"
 #include "observe/explain_facts.hpp"
 
@@ -81,11 +82,21 @@ std::string handled_kinds(const std::string& queue, const Surroundings& surround
     return fmt::format("{}", fmt::join(kinds, ", "));
 }
 
+/// The last line of an error, which tells most; the timeline has it whole.
+std::string in_short(std::string_view error) {
+    constexpr std::size_t kShown = 200;
+    const std::size_t end = error.find_last_not_of("\r\n ");
+    error = error.substr(0, end == std::string_view::npos ? 0 : end + 1);
+    const std::size_t line = error.rfind('\n');
+    if (line != std::string_view::npos) error.remove_prefix(line + 1);
+    return base::printable(base::cut_text(std::string(error), kShown));
+}
+
 std::string scheduled_text(const JobRow& row, engine::StoreTime now) {
     const std::string time = when(row.run_at, now);
     if (row.attempts == 0) return fmt::format("is delayed until {}", time);
     return fmt::format("failed at attempt {} and is tried again at {}{}", row.attempts, time,
-                       row.error.empty() ? "" : ": " + base::printable(row.error));
+                       row.error.empty() ? "" : ": " + in_short(row.error));
 }
 
 std::string ready_text(const JobRow& row, const Surroundings& surroundings) {
@@ -121,7 +132,7 @@ std::string effect_text(const Facts& facts) {
 std::string ended_text(const Facts& facts, const JobView& job) {
     const JobRow& row = job.row;
     const std::string why = row.reason.empty() ? "" : ": " + base::printable(row.reason);
-    const std::string error = row.error.empty() ? "" : "; " + base::printable(row.error);
+    const std::string error = row.error.empty() ? "" : "; " + in_short(row.error);
     switch (row.state) {
         case JobState::kDead:
             return fmt::format("is dead after {} attempts and {} crashes{}{}", row.attempts,

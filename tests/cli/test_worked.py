@@ -51,6 +51,25 @@ class Ended(WorkedTest):
         self.assertEqual(self.causes("a"), ["double_dispatch"])
         self.assertIn("start", [entry["event"] for entry in document["timeline"]])
 
+    def test_a_verdict_is_short(self):
+        job_id = self.enqueue("k")
+        self.drain("for i in 1 2 3; do echo line $i >&2; done; exit 65")
+        self.assertEqual(self.job(job_id)["error"], "line 1\nline 2\nline 3")
+        verdict = self.explain(job_id)["verdict"]
+        self.assertTrue(verdict.endswith("permanent; line 3."), verdict)
+
+    def test_a_worker_ends_with_one_document(self):
+        self.assertEqual(self.drain("true", "--json").json, {"status": "done", "drained": True})
+        worker = self.start_worker("true", "--json")
+        worker.terminate()
+        self.assertEqual(self.finish(worker).json, {"status": "done", "drained": False})
+
+    def test_a_kind_has_one_handler(self):
+        for words in (["--exec", "k=true", "--exec", "k=false"],
+                      ["--exec", "k=true", "--http", "k=http://127.0.0.1:1/"],
+                      ["--exec", "k=true", "--effects", "k=steps", "--effects", "k=commit"]):
+            self.assertIn(" k ", self.refused(2, "work", "--drain", *words)["message"] + " ")
+
     def test_a_dead_letter_and_its_second_life(self):
         job_id = self.enqueue("k", '{"n":1}', "--key", "a")
         self.drain("echo wrong card >&2; exit 65")
