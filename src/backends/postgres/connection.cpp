@@ -13,12 +13,13 @@ namespace sekali::postgres {
 namespace {
 
 /// What a connection of sekali's needs beside what the URL says. The planner's settings hold the
-/// plans of the prepared statements to index scans: on tables that nobody has analysed yet, an
-/// update of many keys would else read the whole table.
+/// plans of the prepared statements to index scans in order: on tables that nobody has analysed
+/// yet, an update of many keys would else read the whole table, and a claim sort all that is ready.
 std::string session_settings(const PostgresOptions& options) {
     return "SET client_encoding = 'UTF8'; SET client_min_messages = warning;"
            "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off;"
-           "SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off;"
+           "SET enable_bitmapscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; "
+           "SET jit = off;"
            "SET lock_timeout = " +
            std::to_string(options.lock_deadline.count()) +
            "; SET idle_in_transaction_session_timeout = 60000";

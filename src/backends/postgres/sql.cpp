@@ -104,10 +104,10 @@ const Columns kEvent = columns_of(event_fields());
 const Columns kWorker = columns_of(worker_fields());
 
 std::string planning(const std::string& scans, const std::string& cache) {
-    return "SELECT set_config('enable_seqscan', '" + scans +
-           "', true), set_config('enable_hashjoin', '" + scans +
-           "', true), set_config('enable_mergejoin', '" + scans +
-           "', true), set_config('plan_cache_mode', '" + cache + "', true)";
+    std::string text = "SELECT set_config('plan_cache_mode', '" + cache + "', true)";
+    for (const char* method : {"seqscan", "bitmapscan", "hashjoin", "mergejoin"})
+        text += std::string(", set_config('enable_") + method + "', '" + scans + "', true)";
+    return text;
 }
 
 std::string finish_jobs() {

@@ -46,7 +46,8 @@ std::vector<Row> all_rows(const PGresult* result, std::span<const Field<Row>> fi
 }
 
 /// The condition of a list; lists are rare and their filters many, so the text is made for each.
-std::string condition(const engine::JobFilter& filter, std::optional<JobState> state) {
+std::string condition(const engine::JobFilter& filter, std::optional<JobState> state,
+                      const std::string& table) {
     std::string text = " WHERE j.ns = $1 AND j.seq > $2";
     if (state) text += " AND j.state = $3::smallint";
     // Said once more, so that the partial index of these states is found to serve.
@@ -54,7 +55,12 @@ std::string condition(const engine::JobFilter& filter, std::optional<JobState> s
     if (state == JobState::kDead) text += " AND j.state = 7";
     if (filter.kind) text += " AND j.kind = $4";
     if (filter.queue) text += " AND j.queue = $5";
-    if (filter.key) text += " AND (j.key = $6 OR j.id = $6 AND j.key IS NULL)";
+    if (filter.key) {
+        text += " AND j.seq IN (SELECT seq FROM " + table +
+                " WHERE key = $6 AND ns = $1 UNION ALL"
+                " SELECT seq FROM " +
+                table + " WHERE id = $6 AND key IS NULL)";
+    }
     return text + " ORDER BY j.seq LIMIT $7";
 }
 
@@ -75,7 +81,7 @@ engine::Page<JobRow> PostgresTables::list_jobs(const engine::JobFilter& filter) 
     if (wants_live) {
         const Sql sql{"",
                       sql_.qualified("SELECT " + job_columns("j.") + " FROM @jobs AS j" +
-                                     condition(filter, state)),
+                                     condition(filter, state, "@jobs")),
                       "list jobs"};
         const ResultPtr found = query(sql, arguments);
         for (int row = 0; row < PQntuples(found.get()); ++row) {
@@ -86,7 +92,7 @@ engine::Page<JobRow> PostgresTables::list_jobs(const engine::JobFilter& filter) 
     if (wants_final) {
         const Sql sql{"",
                       sql_.qualified("SELECT " + final_columns("j.") + " FROM @finished AS j" +
-                                     condition(filter, state)),
+                                     condition(filter, state, "@finished")),
                       "list jobs"};
         const ResultPtr found = query(sql, std::move(arguments));
         for (int row = 0; row < PQntuples(found.get()); ++row) {
