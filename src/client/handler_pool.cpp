@@ -35,8 +35,9 @@ struct HandlerPool::Shared : std::enable_shared_from_this<HandlerPool::Shared> {
             while (!tasks.empty()) {
                 auto task = std::move(tasks.front());
                 tasks.pop_front();
-                call_another();
+                const bool wakes = call_another();
                 guard.unlock();
+                if (wakes) changed.notify_one();
                 task();
                 task = nullptr;
                 guard.lock();
@@ -52,15 +53,13 @@ struct HandlerPool::Shared : std::enable_shared_from_this<HandlerPool::Shared> {
     }
 
     /// One thread at a time is called to look for a task, and calls the next when it has one: where
-    /// handlers are short, the threads that are awake do them all.
-    void call_another() {
-        if (tasks.empty() || searching || closed) return;
-        if (idle > 0) {
-            searching = called = true;
-            changed.notify_one();
-        } else if (working < limit) {
-            add_thread();
-        }
+    /// handlers are short, the threads that are awake do them all. True when an idle thread is to
+    /// be notified, which is cheaper without the lock that it needs at once.
+    [[nodiscard]] bool call_another() {
+        if (tasks.empty() || searching || closed) return false;
+        if (idle > 0) return searching = called = true;
+        if (working < limit) add_thread();
+        return false;
     }
 
     void add_thread() {
@@ -105,8 +104,12 @@ void HandlerPool::add(std::function<void()> task) {
 }
 
 void HandlerPool::wake() {
-    const std::lock_guard guard(shared_->mutex);
-    shared_->call_another();
+    bool wakes = false;
+    {
+        const std::lock_guard guard(shared_->mutex);
+        wakes = shared_->call_another();
+    }
+    if (wakes) shared_->changed.notify_one();
 }
 
 bool HandlerPool::close(std::chrono::milliseconds patience) {

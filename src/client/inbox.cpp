@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/clock.hpp"
+#include "base/gathered_wakes.hpp"
 
 namespace sekali::client {
 
@@ -15,7 +16,7 @@ void Inbox::push(engine::Event event) {
         const std::lock_guard guard(mutex_);
         events_.push_back(std::move(event));
     }
-    arrived_.notify_one();
+    base::GatheredWakes::wake_one(arrived_);
 }
 
 void Inbox::push_change() {
@@ -25,16 +26,16 @@ void Inbox::push_change() {
         change_pending_ = true;
         events_.emplace_back(engine::event::ChangeSeen{});
     }
-    arrived_.notify_one();
+    base::GatheredWakes::wake_one(arrived_);
 }
 
 std::vector<engine::Event> Inbox::wait(std::optional<engine::LocalTime> until) {
     std::unique_lock guard(mutex_);
     const auto has_events = [this] { return !events_.empty(); };
     if (until) {
-        arrived_.wait_for(guard, *until - local_now(), has_events);
+        arrived_->wait_for(guard, *until - local_now(), has_events);
     } else {
-        arrived_.wait(guard, has_events);
+        arrived_->wait(guard, has_events);
     }
     change_pending_ = false;
     return std::exchange(events_, {});

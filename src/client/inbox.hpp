@@ -1,6 +1,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <vector>
@@ -27,7 +28,8 @@ class Inbox {
 
  private:
     std::mutex mutex_;
-    std::condition_variable arrived_;
+    const std::shared_ptr<std::condition_variable> arrived_ =
+        std::make_shared<std::condition_variable>();
     std::vector<engine::Event> events_;
     bool change_pending_ = false;
 };

@@ -18,6 +18,9 @@ using engine::Task;
 constexpr std::chrono::milliseconds kLeastWorkAtOnce{10};
 constexpr std::chrono::milliseconds kMostWorkAtOnce{25};
 constexpr int kWorkForCommit = 4;
+/// Those who were answered after the last commit are likely to ask for more at once: to wait for a
+/// part of what a commit takes is cheaper than another commit.
+constexpr int kLinger = 4;
 constexpr int kCommitWeight = 4;  ///< Of what was known before a commit, to 1 of that.
 /// Tasks that may fail in one group before all that is left of it runs one by one.
 constexpr std::size_t kSetAside = 8;
@@ -38,7 +41,7 @@ std::optional<Error> failure_of(const auto& action) {
 }  // namespace
 
 std::vector<std::optional<Result<void>>> GroupCommit::run(std::vector<Task>& tasks,
-                                                          const std::function<void()>& add_more) {
+                                                          const AddMore& add_more) {
     made_news_ = false;
     std::vector<std::optional<Result<void>>> answers(tasks.size());
     std::vector<std::size_t> together(tasks.size());
@@ -68,7 +71,7 @@ std::vector<std::optional<Result<void>>> GroupCommit::run(std::vector<Task>& tas
     }
     for (const std::size_t i : alone) {
         std::vector<std::size_t> only{i};
-        Attempt tried = attempt(tasks, only, [] {});
+        Attempt tried = attempt(tasks, only, [](Duration) {});
         answers[i] = tried.error ? Result<void>(*std::move(tried.error)) : Result<void>{};
     }
     return answers;
@@ -76,7 +79,7 @@ std::vector<std::optional<Result<void>>> GroupCommit::run(std::vector<Task>& tas
 
 GroupCommit::Attempt GroupCommit::attempt(const std::vector<Task>& tasks,
                                           std::vector<std::size_t>& chosen,
-                                          const std::function<void()>& add_more) {
+                                          const AddMore& add_more) {
     Attempt tried{Attempt::End::kNoTransaction, 0, begin()};
     if (tried.error) return tried;
     const auto until = base::steady_now() + std::clamp<Duration>(kWorkForCommit * commit_time_,
@@ -88,15 +91,18 @@ GroupCommit::Attempt GroupCommit::attempt(const std::vector<Task>& tasks,
             tried.end = Attempt::End::kTaskFailed;
             return tried;
         }
-        if (base::steady_now() >= until) break;
+        const auto now = base::steady_now();
+        if (now >= until) break;
         if (tried.ran == chosen.size()) {
             const std::size_t known = tasks.size();
-            add_more();
+            const bool expects_more = tried.ran < last_group_;
+            add_more(expects_more ? std::min(commit_time_ / kLinger, until - now) : Duration{});
             for (std::size_t i = known; i < tasks.size(); ++i)
                 chosen.push_back(i);
         }
     } while (tried.ran < chosen.size());
     const bool news = tables_.made_news();
+    last_group_ = tried.ran;
     tried.error = commit();
     tried.end = tried.error ? Attempt::End::kCommitFailed : Attempt::End::kCommitted;
     if (tried.error) {

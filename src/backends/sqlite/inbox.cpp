@@ -61,6 +61,12 @@ bool Inbox::wait() {
     return size() != 0;
 }
 
+bool Inbox::wait_for(Clock::duration patience) {
+    std::unique_lock guard(mutex_);
+    filled_.wait_for(guard, patience, [&] { return closed_ || size() != 0; });
+    return size() != 0;
+}
+
 std::vector<Inbox::Entry> Inbox::take(std::size_t at_most) {
     std::vector<Entry> taken;
     {

@@ -36,6 +36,8 @@ class Inbox {
 
     /// Blocks until something is there; false when the inbox is closed and empty.
     [[nodiscard]] bool wait();
+    /// As above, for no longer than `patience`; false when nothing is there by then.
+    [[nodiscard]] bool wait_for(Clock::duration patience);
     [[nodiscard]] std::vector<Entry> take(std::size_t at_most);
     /// Takes what has waited since before `since`.
     [[nodiscard]] std::vector<Entry> take_older(Clock::time_point since);

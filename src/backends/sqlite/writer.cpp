@@ -7,6 +7,7 @@
 
 #include "backends/sqlite/gate_holder.hpp"
 #include "base/clock.hpp"
+#include "base/gathered_wakes.hpp"
 
 namespace sekali::sqlite {
 namespace {
@@ -104,13 +105,14 @@ void Writer::run_until_closed() {
 void Writer::run_group() {
     std::vector<Inbox::Entry> entries;
     std::vector<Task> tasks;
-    const auto take_more = [&] {
+    const auto take_more = [&](GroupCommit::Duration patience) {
+        if (tasks.size() >= kGroupTasks || !inbox_.wait_for(patience)) return;
         for (Inbox::Entry& entry : inbox_.take(kGroupTasks - tasks.size())) {
             tasks.push_back(std::move(entry.task));
             entries.push_back(std::move(entry));
         }
     };
-    take_more();
+    take_more({});
     auto answers = commit_.run(tasks, take_more);
     log_.checkpoint_if_due();
     gate_.leave();
@@ -123,6 +125,7 @@ void Writer::run_group() {
         left.push_back(std::move(entries[i]));
     }
     inbox_.put_back(std::move(left));
+    const base::GatheredWakes gathered;
     for (std::size_t i = 0; i < tasks.size(); ++i) {
         if (answers[i]) answer(tasks[i], *std::move(answers[i]));
     }
