@@ -3,6 +3,7 @@
 #include <span>
 #include <string_view>
 #include <type_traits>
+#include <vector>
 
 #include "backends/postgres/wire.hpp"
 #include "engine/model.hpp"
@@ -62,6 +63,17 @@ template <typename Row>
     for (const Field<Row>& one : fields)
         one.take(from, row);
     return row;
+}
+
+template <typename Row>
+[[nodiscard]] std::vector<Row> all_rows(const PGresult* result,
+                                        std::span<const Field<Row>> fields) {
+    std::vector<Row> rows;
+    for (int row = 0; row < PQntuples(result); ++row) {
+        Cursor cursor(result, row);
+        rows.push_back(take_row(cursor, fields));
+    }
+    return rows;
 }
 
 }  // namespace sekali::postgres

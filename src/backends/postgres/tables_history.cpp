@@ -35,16 +35,6 @@ std::int64_t parse_continuation(const std::string& after) {
     return seq;
 }
 
-template <typename Row>
-std::vector<Row> all_rows(const PGresult* result, std::span<const Field<Row>> fields) {
-    std::vector<Row> rows;
-    for (int row = 0; row < PQntuples(result); ++row) {
-        Cursor cursor(result, row);
-        rows.push_back(take_row(cursor, fields));
-    }
-    return rows;
-}
-
 /// The condition of a list; lists are rare and their filters many, so the text is made for each.
 std::string condition(const engine::JobFilter& filter, std::optional<JobState> state,
                       const std::string& table) {

@@ -19,16 +19,6 @@ namespace {
 /// Lines that one look along goes past at most.
 constexpr std::size_t kLinesAtOnce = 500;
 
-template <typename Row>
-std::vector<Row> all_rows(const PGresult* result, std::span<const Field<Row>> fields) {
-    std::vector<Row> rows;
-    for (int row = 0; row < PQntuples(result); ++row) {
-        Cursor cursor(result, row);
-        rows.push_back(take_row(cursor, fields));
-    }
-    return rows;
-}
-
 }  // namespace
 
 PostgresTables::Entry<RecordRow>& PostgresTables::record_entry(const RecordKey& key) {
