@@ -52,6 +52,9 @@ std::optional<JobState> parse_job_state(std::string_view text) {
 std::optional<RecordState> parse_record_state(std::string_view text) {
     return value_of<RecordState>(kRecordStates, text);
 }
+std::optional<EventKind> parse_event_kind(std::string_view text) {
+    return value_of<EventKind>(kEvents, text);
+}
 std::optional<Effects> parse_effects(std::string_view text) {
     return value_of<Effects>(kEffects, text);
 }

@@ -41,6 +41,10 @@ enum class JobState : std::uint8_t {
 [[nodiscard]] constexpr bool is_final(JobState state) {
     return state >= JobState::kSucceeded;
 }
+/// Whether a final job's payload stays, for its replay.
+[[nodiscard]] constexpr bool keeps_payload(JobState final_state) {
+    return final_state == JobState::kDead || final_state == JobState::kCancelled;
+}
 [[nodiscard]] std::string_view to_string(JobState state);
 [[nodiscard]] std::optional<JobState> parse_job_state(std::string_view text);
 
@@ -213,6 +217,7 @@ enum class EventKind : std::uint8_t {
     kAckLost,
 };
 [[nodiscard]] std::string_view to_string(EventKind kind);
+[[nodiscard]] std::optional<EventKind> parse_event_kind(std::string_view text);
 
 struct EventRow {
     std::string ns;

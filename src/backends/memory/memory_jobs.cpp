@@ -1,8 +1,7 @@
 #include <algorithm>
-#include <charconv>
 
 #include "backends/memory/memory_tables.hpp"
-#include "sekali/result.hpp"
+#include "backends/rows/refusals.hpp"
 
 // The job rows of the memory backend.
 namespace sekali::memory {
@@ -11,10 +10,6 @@ namespace {
 using engine::JobRow;
 using engine::JobState;
 using engine::StoreTime;
-
-bool keeps_payload(JobState state) {
-    return !is_final(state) || state == JobState::kDead || state == JobState::kCancelled;
-}
 
 JobRow without_payload(const JobRow& row) {
     JobRow bare = row;
@@ -42,17 +37,6 @@ bool matches(const JobRow& row, const engine::JobFilter& filter) {
            agrees(filter.queue, row.job.queue) && agrees(filter.key, row.job.key);
 }
 
-std::int64_t parse_continuation(const std::string& after) {
-    if (after.empty()) return 0;
-    std::int64_t seq = 0;
-    const auto [end, error] = std::from_chars(after.data(), after.data() + after.size(), seq);
-    if (error != std::errc{} || end != after.data() + after.size()) {
-        throw Failure({.code = ErrorCode::kUsage,
-                       .message = "after: '" + after + "' is no continuation of a list"});
-    }
-    return seq;
-}
-
 }  // namespace
 
 void MemoryTables::write_job(const JobRow& row) {
@@ -65,9 +49,7 @@ void MemoryTables::write_job(const JobRow& row) {
 const JobRow& MemoryTables::require_job(std::string_view id, bool live) const {
     const JobRow* row = jobs_.find(id);
     if (row == nullptr || is_final(row->state) == live) {
-        throw Failure({.code = ErrorCode::kInternal,
-                       .message = "there is no " + std::string(live ? "live" : "final") + " job " +
-                                  std::string(id) + " to write"});
+        rows::throw_no_job(live ? "live" : "final", id);
     }
     return *row;
 }
@@ -104,10 +86,7 @@ std::optional<JobRow> MemoryTables::finished_job(std::string_view id) {
 }
 
 void MemoryTables::insert_finished(const JobRow& row) {
-    if (jobs_.find(row.job.id) != nullptr) {
-        throw Failure(
-            {.code = ErrorCode::kConflict, .message = "there is a job " + row.job.id + " already"});
-    }
+    if (jobs_.find(row.job.id) != nullptr) rows::throw_job_exists(row.job.id);
     JobRow final_row = row;
     if (final_row.seq == 0) final_row.seq = static_cast<std::int64_t>(next(last_seq_));
     if (keeps_payload(row.state)) set(payloads_, row.job.id, row.job.payload);
@@ -249,7 +228,8 @@ bool MemoryTables::has_drainable(const engine::ClaimSpec& spec) {
 engine::Page<JobRow> MemoryTables::list_jobs(const engine::JobFilter& filter) {
     engine::Page<JobRow> page;
     const std::set<std::int64_t>& rows = jobs_.of_namespace(filter.ns);
-    for (auto at = rows.upper_bound(parse_continuation(filter.after)); at != rows.end(); ++at) {
+    for (auto at = rows.upper_bound(rows::parse_continuation(filter.after)); at != rows.end();
+         ++at) {
         const JobRow& row = jobs_.at(*at);
         if (!matches(row, filter)) continue;
         if (page.items.size() == filter.limit) {

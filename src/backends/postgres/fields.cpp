@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "backends/rows/refusals.hpp"
+
 #include "sekali/result.hpp"
 
 namespace sekali::postgres {
@@ -169,18 +171,9 @@ constexpr std::array kAttempt{
     bytes_field<AttemptRow, &AttemptRow::error>("error"),
 };
 
-engine::EventKind event_of(std::string_view name) {
-    for (int i = 0; i <= static_cast<int>(engine::EventKind::kAckLost); ++i) {
-        const auto kind = static_cast<engine::EventKind>(i);
-        if (to_string(kind) == name) return kind;
-    }
-    throw Failure({.code = ErrorCode::kInternal,
-                   .message = "an event of the unknown kind " + std::string(name) + " is stored"});
-}
-
 constexpr Field<EventRow> kEventField{
     "event", PgType::kText, [](Encoder& to, const EventRow& row) { to.put(to_string(row.event)); },
-    [](Cursor& from, EventRow& row) { row.event = event_of(from.take<std::string>()); }};
+    [](Cursor& from, EventRow& row) { row.event = rows::stored_event(from.take<std::string>()); }};
 
 constexpr std::array kEvent{
     field<EventRow, &EventRow::ns>("ns"),

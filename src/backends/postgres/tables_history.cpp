@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <set>
 #include <utility>
@@ -7,8 +6,7 @@
 #include "backends/postgres/fields.hpp"
 #include "backends/postgres/tables.hpp"
 #include "backends/rows/nearest_keys.hpp"
-#include "base/errors.hpp"
-#include "base/text.hpp"
+#include "backends/rows/refusals.hpp"
 
 // History, lists, workers and queues: what people ask for.
 namespace sekali::postgres {
@@ -20,20 +18,6 @@ using engine::StoreTime;
 using engine::WorkerRow;
 
 namespace {
-
-/// Existing keys on each side of an unknown one, in byte order, that are compared with it.
-constexpr std::size_t kNeighbours = 50;
-
-std::int64_t parse_continuation(const std::string& after) {
-    if (after.empty()) return 0;
-    std::int64_t seq = 0;
-    const auto [end, error] = std::from_chars(after.data(), after.data() + after.size(), seq);
-    if (error != std::errc{} || end != after.data() + after.size()) {
-        throw Failure(
-            base::usage_error("after: " + base::quoted(after) + " is no continuation of a list"));
-    }
-    return seq;
-}
 
 /// The condition of a list; lists are rare and their filters many, so the text is made for each.
 std::string condition(const engine::JobFilter& filter, std::optional<JobState> state,
@@ -58,7 +42,7 @@ std::string condition(const engine::JobFilter& filter, std::optional<JobState> s
 
 engine::Page<JobRow> PostgresTables::list_jobs(const engine::JobFilter& filter) {
     query_begins();
-    const std::int64_t after_seq = parse_continuation(filter.after);
+    const std::int64_t after_seq = rows::parse_continuation(filter.after);
     std::optional<JobState> state;
     if (filter.state) state = engine::parse_job_state(*filter.state);
     engine::Page<JobRow> page;
@@ -153,7 +137,7 @@ std::vector<std::string> PostgresTables::kinds_of_key(std::string_view ns, std::
 std::vector<std::string> PostgresTables::nearest_keys(std::string_view ns, std::string_view key,
                                                       std::size_t limit) {
     query_begins();
-    const ResultPtr found = query(sql_.neighbours, parameters(ns, key, kNeighbours));
+    const ResultPtr found = query(sql_.neighbours, parameters(ns, key, rows::kNeighbours));
     std::set<std::string> neighbours;
     for (int row = 0; row < PQntuples(found.get()); ++row)
         neighbours.insert(Cursor(found.get(), row).take<std::string>());

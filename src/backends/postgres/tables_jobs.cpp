@@ -3,6 +3,7 @@
 
 #include "backends/postgres/fields.hpp"
 #include "backends/postgres/tables.hpp"
+#include "backends/rows/refusals.hpp"
 
 // Jobs, one by one and in sets.
 namespace sekali::postgres {
@@ -14,16 +15,6 @@ using engine::StoreTime;
 using engine::WaitFor;
 
 namespace {
-
-bool keeps_payload(JobState state) {
-    return state == JobState::kDead || state == JobState::kCancelled;
-}
-
-[[noreturn]] void throw_no_row(std::string_view what, std::string_view id) {
-    throw Failure(
-        {.code = ErrorCode::kInternal,
-         .message = "there is no " + std::string(what) + " job " + std::string(id) + " to write"});
-}
 
 template <typename Row>
 std::string bytes_of(const Row& row, std::span<const Field<Row>> fields) {
@@ -136,14 +127,14 @@ bool PostgresTables::insert_job(JobRow& row) {
 
 void PostgresTables::update_job(const JobRow& row) {
     JobEntry& entry = live_entry(row.job.id);
-    if (entry.place != Place::kLive) throw_no_row("live", row.job.id);
+    if (entry.place != Place::kLive) rows::throw_no_job("live", row.job.id);
     change(entry, row, Place::kLive);
     changed();
 }
 
 void PostgresTables::finish_job(const JobRow& row) {
     JobEntry& entry = live_entry(row.job.id);
-    if (entry.place != Place::kLive) throw_no_row("live", row.job.id);
+    if (entry.place != Place::kLive) rows::throw_no_job("live", row.job.id);
     change(entry, row, Place::kFinal);
     entry.row.slot_held = false;
     if (!keeps_payload(row.state)) entry.payload.clear();
@@ -153,10 +144,7 @@ void PostgresTables::finish_job(const JobRow& row) {
 void PostgresTables::insert_finished(const JobRow& row) {
     const bool is_live = live_entry(row.job.id).place != Place::kNone;
     JobEntry& entry = final_entry(row.job.id);
-    if (is_live || entry.place != Place::kNone) {
-        throw Failure(
-            {.code = ErrorCode::kConflict, .message = "there is a job " + row.job.id + " already"});
-    }
+    if (is_live || entry.place != Place::kNone) rows::throw_job_exists(row.job.id);
     JobRow placed = row;
     placed.slot_held = false;
     if (placed.seq == 0) {
@@ -172,14 +160,14 @@ void PostgresTables::insert_finished(const JobRow& row) {
 
 void PostgresTables::revive_job(const JobRow& row) {
     JobEntry& entry = final_entry(row.job.id);
-    if (entry.place != Place::kFinal) throw_no_row("final", row.job.id);
+    if (entry.place != Place::kFinal) rows::throw_no_job("final", row.job.id);
     change(entry, row, Place::kLive);
     changed();
 }
 
 void PostgresTables::erase_finished(std::string_view id) {
     JobEntry& entry = final_entry(id);
-    if (entry.place != Place::kFinal) throw_no_row("final", id);
+    if (entry.place != Place::kFinal) rows::throw_no_job("final", id);
     change(entry, entry.row, Place::kNone);
     entry.payload.clear();
     changed();

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "backends/rows/refusals.hpp"
 #include "sekali/result.hpp"
 
 namespace sekali::sqlite {
@@ -155,24 +156,11 @@ engine::AttemptRow take_attempt(Query& query) {
     return row;
 }
 
-namespace {
-
-engine::EventKind event_of(std::string_view name) {
-    for (int i = 0; i <= static_cast<int>(engine::EventKind::kAckLost); ++i) {
-        const auto kind = static_cast<engine::EventKind>(i);
-        if (to_string(kind) == name) return kind;
-    }
-    throw Failure({.code = ErrorCode::kInternal,
-                   .message = "an event of the unknown kind " + std::string(name) + " is stored"});
-}
-
-}  // namespace
-
 engine::EventRow take_event(Query& query) {
     engine::EventRow row;
     query.take_into(row.ns);
     query.take_into(row.at);
-    row.event = event_of(query.take<std::string>());
+    row.event = rows::stored_event(query.take<std::string>());
     query.take_into(row.job_id);
     query.take_into(row.kind);
     query.take_into(row.key);

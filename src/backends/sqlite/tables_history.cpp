@@ -1,12 +1,10 @@
 #include <algorithm>
-#include <charconv>
 #include <set>
 
 #include "backends/rows/nearest_keys.hpp"
+#include "backends/rows/refusals.hpp"
 #include "backends/sqlite/rows.hpp"
 #include "backends/sqlite/tables.hpp"
-#include "base/errors.hpp"
-#include "base/text.hpp"
 
 // Lists and history: what people ask for.
 namespace sekali::sqlite {
@@ -16,20 +14,6 @@ using engine::JobRow;
 using engine::JobState;
 using engine::RecordKey;
 using engine::StoreTime;
-
-/// Existing keys on each side of an unknown one, in byte order, that are compared with it.
-constexpr std::size_t kNeighbours = 50;
-
-std::int64_t parse_continuation(const std::string& after) {
-    if (after.empty()) return 0;
-    std::int64_t seq = 0;
-    const auto [end, error] = std::from_chars(after.data(), after.data() + after.size(), seq);
-    if (error != std::errc{} || end != after.data() + after.size()) {
-        throw Failure(
-            base::usage_error("after: " + base::quoted(after) + " is no continuation of a list"));
-    }
-    return seq;
-}
 
 std::string_view narrowest_source(const engine::JobFilter& filter, std::optional<JobState> state,
                                   bool live) {
@@ -76,7 +60,7 @@ std::vector<std::int64_t> listed(Connection& connection, const engine::JobFilter
 }  // namespace
 
 engine::Page<JobRow> SqliteTables::list_jobs(const engine::JobFilter& filter) {
-    const std::int64_t after_seq = parse_continuation(filter.after);
+    const std::int64_t after_seq = rows::parse_continuation(filter.after);
     std::vector<std::pair<std::int64_t, Sql>> places;
     for (const std::int64_t seq : listed(connection_, filter, after_seq, true))
         places.emplace_back(seq, Sql::kJobBySeq);
@@ -171,11 +155,11 @@ std::vector<std::string> SqliteTables::nearest_keys(std::string_view ns, std::st
     };
     for (const std::string& kind : record_kinds(ns)) {
         for (const Sql which : {Sql::kRecordKeysFrom, Sql::kRecordKeysBefore})
-            collect(Query(statements_, which, ns, kind, key, kNeighbours));
+            collect(Query(statements_, which, ns, kind, key, rows::kNeighbours));
     }
     for (const Sql which : {Sql::kJobKeysFrom, Sql::kJobKeysBefore, Sql::kFinishedKeysFrom,
                             Sql::kFinishedKeysBefore}) {
-        collect(Query(statements_, which, ns, key, kNeighbours));
+        collect(Query(statements_, which, ns, key, rows::kNeighbours));
     }
     return rows::nearest(key, {neighbours.begin(), neighbours.end()}, limit);
 }

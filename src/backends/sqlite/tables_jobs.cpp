@@ -1,3 +1,4 @@
+#include "backends/rows/refusals.hpp"
 #include "backends/sqlite/rows.hpp"
 #include "backends/sqlite/tables.hpp"
 
@@ -7,16 +8,6 @@ namespace {
 
 using engine::JobRow;
 using engine::JobState;
-
-bool keeps_payload(JobState state) {
-    return state == JobState::kDead || state == JobState::kCancelled;
-}
-
-[[noreturn]] void throw_no_row(std::string_view what, std::string_view id) {
-    throw Failure(
-        {.code = ErrorCode::kInternal,
-         .message = "there is no " + std::string(what) + " job " + std::string(id) + " to write"});
-}
 
 }  // namespace
 
@@ -68,7 +59,7 @@ void SqliteTables::update_job(const JobRow& row) {
         Query query(connection_, job_updates_.use(changed));
         query.bind(row.seq);
         bind_fields(query, kJobChangingFields, row, changed);
-        if (query.run() == 0) throw_no_row("live", row.job.id);
+        if (query.run() == 0) rows::throw_no_job("live", row.job.id);
     }
     known_.change(row);
     note_wait(row);
@@ -84,7 +75,7 @@ void SqliteTables::finish_job(const JobRow& row) {
         query.bind(false).bind(row.deliveries).bind(row.owner);
         bind_fields(query, kJobChangingFields, row, ~kJobPlacedColumns);
         query.bind(row.finished_at).bind(keeps_payload(row.state));
-        if (query.run() == 0) throw_no_row("live", row.job.id);
+        if (query.run() == 0) rows::throw_no_job("live", row.job.id);
     }
     Query(statements_, Sql::kDeleteJob, row.seq).run();
     known_.forget_job(row.job.id);
@@ -102,8 +93,7 @@ std::optional<JobRow> SqliteTables::finished_job(std::string_view id) {
 void SqliteTables::insert_finished(const JobRow& row) {
     if (Query(statements_, Sql::kHasJob, row.job.id).next() ||
         Query(statements_, Sql::kHasFinished, row.job.id).next()) {
-        throw Failure(
-            {.code = ErrorCode::kConflict, .message = "there is a job " + row.job.id + " already"});
+        rows::throw_job_exists(row.job.id);
     }
     JobRow final_row = row;
     if (final_row.seq == 0) final_row.seq = next_seq();
@@ -126,7 +116,7 @@ void SqliteTables::revive_job(const JobRow& row) {
         Query query(statements_, Sql::kReviveJob);
         bind_frozen(query, row);
         bind_changing(query, row);
-        if (query.run() == 0) throw_no_row("final", row.job.id);
+        if (query.run() == 0) rows::throw_no_job("final", row.job.id);
     }
     erase_finished(row.job.id);
     note_wait(row);
@@ -134,7 +124,7 @@ void SqliteTables::revive_job(const JobRow& row) {
 }
 
 void SqliteTables::erase_finished(std::string_view id) {
-    if (Query(statements_, Sql::kDeleteFinished, id).run() == 0) throw_no_row("final", id);
+    if (Query(statements_, Sql::kDeleteFinished, id).run() == 0) rows::throw_no_job("final", id);
 }
 
 std::string SqliteTables::payload(std::string_view job_id) {
