@@ -112,16 +112,7 @@ int break_one(CommandContext& context) {
         return engine::break_lock(tables, context.ns(), name);
     });
     if (!broken) throw Failure(free_lock(name));
-    if (context.out.json()) {
-        std::string document;
-        base::JsonWriter json(document);
-        json.begin_object().field("name", name).field("status", "broken").end_object();
-        context.out.line(document);
-    } else {
-        context.out.note(fmt::format("broke lock {}: its holder is told and can no longer commit",
-                                     base::quoted(name)));
-    }
-    return kExitDone;
+    return say_broken(context, name, "its holder is told and can no longer commit");
 }
 
 }  // namespace

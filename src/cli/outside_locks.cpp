@@ -67,6 +67,18 @@ Error free_lock(std::string_view name) {
             .hint = "sekali locks list shows the ones that are held"};
 }
 
+int say_broken(CommandContext& context, std::string_view name, std::string_view consequence) {
+    if (context.out.json()) {
+        std::string document;
+        base::JsonWriter json(document);
+        json.begin_object().field("name", name).field("status", "broken").end_object();
+        context.out.line(document);
+    } else {
+        context.out.note(fmt::format("broke lock {}: {}", base::quoted(name), consequence));
+    }
+    return kExitDone;
+}
+
 int list_outside_locks(CommandContext& context, const OutsideLocks& locks) {
     std::vector<LockView> views = admin_of(locks).list(context.ns()).value();
     const auto name_of = [](const LockView& view) { return view.name; };
@@ -102,16 +114,7 @@ int break_outside_lock(CommandContext& context, const OutsideLocks& locks) {
     const std::string name = *context.args.positional(0);
     confirm(context, fmt::format("break lock {}", base::quoted(name)));
     if (!admin_of(locks).take_away(context.ns(), name).value()) throw Failure(free_lock(name));
-    if (context.out.json()) {
-        std::string document;
-        base::JsonWriter json(document);
-        json.begin_object().field("name", name).field("status", "broken").end_object();
-        context.out.line(document);
-    } else {
-        context.out.note(fmt::format("broke lock {}: its holder finds out at its next renewal",
-                                     base::quoted(name)));
-    }
-    return kExitDone;
+    return say_broken(context, name, "its holder finds out at its next renewal");
 }
 
 }  // namespace sekali::cli

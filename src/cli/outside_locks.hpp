@@ -26,4 +26,8 @@ int break_outside_lock(CommandContext& context, const OutsideLocks& locks);
 /// What a lock that nobody holds is answered with.
 [[nodiscard]] Error free_lock(std::string_view name);
 
+/// The answer of `locks break`; people are told the consequence for the holder as well. Returns the
+/// exit status.
+int say_broken(CommandContext& context, std::string_view name, std::string_view consequence);
+
 }  // namespace sekali::cli
