@@ -28,7 +28,6 @@ namespace {
 
 using engine::LockReply;
 using engine::Millis;
-using redis::LockProfile;
 using std::chrono::steady_clock;
 
 constexpr std::size_t kInFlight = 64;
@@ -202,8 +201,7 @@ void measure_cycles(const std::string& url, BareLoop& bare, LockProfile profile,
     }
     LockClientOptions options;
     options.ns = ns;
-    options.profile = profile == LockProfile::kRedisson ? sekali::LockProfile::kRedisson
-                                                        : sekali::LockProfile::kString;
+    options.profile = profile;
     out.threads_per_s = threads_per_s(url, options);
 }
 

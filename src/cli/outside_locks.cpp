@@ -19,12 +19,8 @@ namespace {
 using redis::LockView;
 
 redis::LockAdmin admin_of(const OutsideLocks& locks) {
-    redis::LockSettings settings;
-    settings.profile = locks.options.profile == LockProfile::kRedisson
-                           ? redis::LockProfile::kRedisson
-                           : redis::LockProfile::kString;
-    settings.prefix = locks.options.prefix;
-    return redis::LockAdmin::open(locks.url, std::move(settings)).value();
+    const LockClientOptions& options = locks.options;
+    return redis::LockAdmin::open(locks.url, {options.profile, options.prefix}).value();
 }
 
 void write_view(base::JsonWriter& json, const LockView& view) {

@@ -216,11 +216,7 @@ Result<std::unique_ptr<engine::LockPort>> open_outside_locks(const WorkerOptions
                                                              std::shared_ptr<Backend> backend) {
     auto opened = redis::open_server(options.lock_url);
     if (!opened.ok()) return opened.error();
-    redis::LockSettings settings;
-    settings.profile = options.lock_profile == LockProfile::kRedisson
-                           ? redis::LockProfile::kRedisson
-                           : redis::LockProfile::kString;
-    settings.prefix = options.lock_prefix;
+    redis::LockSettings settings{options.lock_profile, options.lock_prefix};
     return std::unique_ptr<engine::LockPort>(std::make_unique<OutsideLocks>(
         *std::move(opened), std::move(settings), std::move(backend)));
 }

@@ -65,10 +65,7 @@ Result<std::shared_ptr<LockService>> open_redis_locks(std::string_view url,
                                                       const LockClientOptions& options) {
     auto opened = redis::open_server(url);
     if (!opened.ok()) return opened.error();
-    redis::LockSettings settings;
-    settings.profile = options.profile == LockProfile::kRedisson ? redis::LockProfile::kRedisson
-                                                                 : redis::LockProfile::kString;
-    settings.prefix = options.prefix;
+    redis::LockSettings settings{options.profile, options.prefix};
     return std::shared_ptr<LockService>(
         std::make_shared<RedisLocks>(*std::move(opened), std::move(settings)));
 }

@@ -4,13 +4,11 @@
 #include <string>
 #include <string_view>
 
+#include "sekali/lock.hpp"
+
 namespace sekali::redis {
 
-/// How a lock is written, which is whom it is shared with.
-enum class LockProfile : std::uint8_t {
-    kRedisson,  ///< A hash of owner and count, as Redisson's RLock and RFencedLock.
-    kString,    ///< A string that is the owner, as Laravel, redis-py, Spring and ShedLock.
-};
+using sekali::LockProfile;
 
 /// The keys and the channel of one lock.
 struct LockNames {
