@@ -29,60 +29,52 @@ constexpr std::uint64_t kNoSpace = 64 * kMiB;
 /// Four times what a checkpoint leaves behind it.
 constexpr std::uint64_t kLongLog = 64 * kMiB;
 
-Finding finding_of(std::string check, std::string detail) {
-    return {std::move(check), Severity::kOk, std::move(detail), {}};
-}
-
-void object(Finding& finding, Severity severity, std::string advice) {
-    finding.severity = severity;
-    finding.advice = std::move(advice);
-}
-
 Finding judge_durability(const StoreAddress& address) {
-    Finding finding = finding_of("synchronous", "full: what was answered is on the disk");
+    Finding finding{"synchronous", "full: what was answered is on the disk"};
     if (!address.synchronous_full) {
         finding.detail =
             "normal: a power cut may take back the last jobs and successes that were answered";
-        object(finding, Severity::kUnsafe, "leave ?synchronous=normal out of the URL");
+        finding.object(Severity::kUnsafe, "leave ?synchronous=normal out of the URL");
     }
     return finding;
 }
 
 Finding judge_place(const sqlite::Diagnosis& found) {
-    Finding finding = finding_of("file system", "local");
+    Finding finding{"file system", "local"};
     if (!found.file_system.empty()) {
         finding.detail = found.file_system;
-        object(finding, Severity::kUnsafe,
-               "put the database on a local disk: SQLite's locks cannot be relied on there");
+        finding.object(
+            Severity::kUnsafe,
+            "put the database on a local disk: SQLite's locks cannot be relied on there");
     } else if (found.in_memory) {
         finding.detail = "in memory";
-        object(finding, Severity::kUnsafe,
-               "put the database on a disk: this file system does not outlive a restart");
+        finding.object(Severity::kUnsafe,
+                       "put the database on a disk: this file system does not outlive a restart");
     }
     return finding;
 }
 
 Finding judge_space(const sqlite::Diagnosis& found) {
-    Finding finding =
-        finding_of("space", fmt::format("{} MiB are free; the database has {} MiB, its log {} MiB",
-                                        found.free_bytes / kMiB, found.database_bytes / kMiB,
-                                        found.log_bytes / kMiB));
+    Finding finding{"space", fmt::format("{} MiB are free; the database has {} MiB, its log {} MiB",
+                                         found.free_bytes / kMiB, found.database_bytes / kMiB,
+                                         found.log_bytes / kMiB)};
     if (found.free_bytes < kLittleSpace) {
-        object(finding, found.free_bytes < kNoSpace ? Severity::kUnsafe : Severity::kWarning,
-               "make room: on a full disk nothing is enqueued and nothing starts");
+        finding.object(found.free_bytes < kNoSpace ? Severity::kUnsafe : Severity::kWarning,
+                       "make room: on a full disk nothing is enqueued and nothing starts");
     } else if (found.log_bytes > kLongLog) {
-        object(finding, Severity::kWarning,
-               "look for a program that keeps a read transaction open: the log cannot shrink");
+        finding.object(
+            Severity::kWarning,
+            "look for a program that keeps a read transaction open: the log cannot shrink");
     }
     return finding;
 }
 
 Finding judge_pages(const sqlite::Diagnosis& found) {
-    Finding finding = finding_of("pages", "sound");
+    Finding finding{"pages", "sound"};
     if (!found.damage.empty()) {
         finding.detail = found.damage;
-        object(finding, Severity::kUnsafe,
-               "stop the workers, keep a copy with its -wal file, restore a backup");
+        finding.object(Severity::kUnsafe,
+                       "stop the workers, keep a copy with its -wal file, restore a backup");
     } else if (found.database_bytes > kCheckedWhole) {
         finding.detail = "not read: the database is large (PRAGMA quick_check reads it)";
     }
@@ -90,18 +82,18 @@ Finding judge_pages(const sqlite::Diagnosis& found) {
 }
 
 Finding judge_access(const sqlite::Diagnosis& found) {
-    Finding finding = finding_of("access", "only its owner reads the database");
+    Finding finding{"access", "only its owner reads the database"};
     if (found.readable_by_others) {
         finding.detail = "other users may read the database, and with it every payload";
-        object(finding, Severity::kWarning, "chmod 600, unless that is meant");
+        finding.object(Severity::kWarning, "chmod 600, unless that is meant");
     }
     return finding;
 }
 
 void judge_database(std::vector<Finding>& findings, const StoreAddress& address,
                     const sqlite::Diagnosis& found) {
-    findings.push_back(finding_of(
-        "database", fmt::format("{}, schema {}", base::printable(address.url()), found.schema)));
+    findings.push_back(
+        {"database", fmt::format("{}, schema {}", base::printable(address.url()), found.schema)});
     findings.push_back(judge_durability(address));
     findings.push_back(judge_place(found));
     findings.push_back(judge_space(found));
@@ -125,17 +117,17 @@ bool is_runnable(const CommandContext& context, const std::string& program) {
 
 Finding judge_kind(const CommandContext& context, const std::string& kind,
                    const client::KindSettings& settings, const HandlerOptions& options) {
-    Finding finding = finding_of("kind " + kind, "can be worked");
+    Finding finding{"kind " + kind, "can be worked"};
     client::check_handler_options(kind, options).value();
     const bool asks = options.on_unknown == OnUnknown::kProbe;
     const bool can_be_asked = !settings.probe.empty() || options.effects == Effects::kSteps;
     if (!settings.exec.empty() && !is_runnable(context, settings.exec.front())) {
         finding.detail = fmt::format("its program {} cannot be run from here",
                                      base::quoted(settings.exec.front()));
-        object(finding, Severity::kUnsafe, "every job of it would fail: mend exec, or PATH");
+        finding.object(Severity::kUnsafe, "every job of it would fail: mend exec, or PATH");
     } else if (asks && !can_be_asked) {
         finding.detail = "it says `probe` and has none: every unknown run of it is held";
-        object(finding, Severity::kWarning, "give it on_unknown = \"probe:CMD\"");
+        finding.object(Severity::kWarning, "give it on_unknown = \"probe:CMD\"");
     }
     return finding;
 }
@@ -187,8 +179,8 @@ int run(CommandContext& context) {
     const StoreAddress address = store_address(context.args, context.environment);
     std::vector<Finding> findings;
     const std::string& file = context.args.config().path;
-    findings.push_back(finding_of(
-        "configuration", file.empty() ? "no file is given" : base::printable(file) + " is sound"));
+    findings.push_back(
+        {"configuration", file.empty() ? "no file is given" : base::printable(file) + " is sound"});
     Measured measured;
     if (!address.postgres.empty()) {
         const auto found =
@@ -202,8 +194,8 @@ int run(CommandContext& context) {
         judge_database(findings, address, found);
         measured = measured_by(found);
     } else {
-        findings.push_back(finding_of(
-            "database", fmt::format("there is none at {} yet", base::quoted(address.path))));
+        findings.push_back(
+            {"database", fmt::format("there is none at {} yet", base::quoted(address.path))});
         findings.push_back(judge_durability(address));
     }
     judge_settings(findings, context, plan, measured);

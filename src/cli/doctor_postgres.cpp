@@ -20,94 +20,89 @@ constexpr engine::Millis kLongLag{std::chrono::seconds{30}};
 constexpr std::int64_t kFewConnections = 10;
 constexpr std::uint64_t kManyDeadRows = 100'000;
 
-Finding finding_of(std::string check, std::string detail) {
-    return {std::move(check), Severity::kOk, std::move(detail), {}};
-}
-
-void object(Finding& finding, Severity severity, std::string advice) {
-    finding.severity = severity;
-    finding.advice = std::move(advice);
-}
-
 Finding judge_durability(const Diagnosis& found) {
-    Finding finding = finding_of(
-        "durability", fmt::format("fsync {}, full_page_writes {}, synchronous_commit {}",
-                                  found.fsync, found.full_page_writes, found.synchronous_commit));
+    Finding finding{"durability",
+                    fmt::format("fsync {}, full_page_writes {}, synchronous_commit {}", found.fsync,
+                                found.full_page_writes, found.synchronous_commit)};
     if (found.fsync != "on" || found.full_page_writes != "on") {
-        object(finding, Severity::kUnsafe,
-               "set fsync and full_page_writes on: a crash of the host may damage the database");
+        finding.object(
+            Severity::kUnsafe,
+            "set fsync and full_page_writes on: a crash of the host may damage the database");
     } else if (found.synchronous_commit == "off") {
-        object(finding, Severity::kUnsafe,
-               "set synchronous_commit on for sekali's role: a crash of the server may take back "
-               "the last jobs and successes that were answered");
+        finding.object(
+            Severity::kUnsafe,
+            "set synchronous_commit on for sekali's role: a crash of the server may take back "
+            "the last jobs and successes that were answered");
     }
     return finding;
 }
 
 Finding judge_server(const Diagnosis& found) {
-    Finding finding = finding_of("server", fmt::format("PostgreSQL {}, default isolation {}",
-                                                       found.server, found.isolation));
+    Finding finding{"server", fmt::format("PostgreSQL {}, default isolation {}", found.server,
+                                          found.isolation)};
     if (found.read_only) {
         finding.detail += ", read-only";
-        object(finding, Severity::kUnsafe,
-               "connect to the primary: target_session_attrs=read-write in the URL finds it");
+        finding.object(
+            Severity::kUnsafe,
+            "connect to the primary: target_session_attrs=read-write in the URL finds it");
     }
     return finding;
 }
 
 Finding judge_snapshot(const Diagnosis& found) {
-    Finding finding = finding_of("oldest snapshot", "nobody holds one");
+    Finding finding{"oldest snapshot", "nobody holds one"};
     if (found.oldest_snapshot_of.empty()) return finding;
     finding.detail = fmt::format("{} by {}", base::format_duration(found.oldest_snapshot),
                                  base::printable(found.oldest_snapshot_of));
     if (found.oldest_snapshot > kOldSnapshot) {
-        object(finding, Severity::kWarning,
-               "end that transaction: while it lasts no dead row goes and claims become slower");
+        finding.object(
+            Severity::kWarning,
+            "end that transaction: while it lasts no dead row goes and claims become slower");
     }
     return finding;
 }
 
 Finding judge_rows(const Diagnosis& found) {
-    Finding finding =
-        finding_of("dead rows", fmt::format("{} dead, {} live in the table of live jobs",
-                                            found.dead_rows, found.live_rows));
+    Finding finding{"dead rows", fmt::format("{} dead, {} live in the table of live jobs",
+                                             found.dead_rows, found.live_rows)};
     if (!found.autovacuum) {
         finding.detail += "; autovacuum is off";
-        object(finding, Severity::kUnsafe, "set autovacuum on: claims read every dead row");
+        finding.object(Severity::kUnsafe, "set autovacuum on: claims read every dead row");
     } else if (found.dead_rows > kManyDeadRows && found.dead_rows > 10 * found.live_rows) {
-        object(finding, Severity::kWarning,
-               "look for what holds an old snapshot, or give autovacuum more workers");
+        finding.object(Severity::kWarning,
+                       "look for what holds an old snapshot, or give autovacuum more workers");
     }
     return finding;
 }
 
 Finding judge_connections(const Diagnosis& found) {
-    Finding finding = finding_of(
-        "connections", fmt::format("{} of {}", found.connections, found.connection_limit));
+    Finding finding{"connections",
+                    fmt::format("{} of {}", found.connections, found.connection_limit)};
     if (found.connection_limit - found.connections < kFewConnections) {
-        object(finding, Severity::kWarning,
-               "raise max_connections: a worker process needs three and more");
+        finding.object(Severity::kWarning,
+                       "raise max_connections: a worker process needs three and more");
     }
     return finding;
 }
 
 Finding judge_collation(const Diagnosis& found) {
-    Finding finding = finding_of("collation", "its version is the one the database was made with");
+    Finding finding{"collation", "its version is the one the database was made with"};
     if (!found.collation_mismatch.empty()) {
         finding.detail = found.collation_mismatch + "; sekali's keys do not depend on it";
-        object(finding, Severity::kWarning,
-               "rebuild your own indexes on text, then ALTER DATABASE … REFRESH COLLATION VERSION");
+        finding.object(
+            Severity::kWarning,
+            "rebuild your own indexes on text, then ALTER DATABASE … REFRESH COLLATION VERSION");
     }
     return finding;
 }
 
 Finding judge_replication(const Diagnosis& found) {
-    Finding finding = finding_of("replication", "no standby, or none that lags");
+    Finding finding{"replication", "no standby, or none that lags"};
     if (!found.replication_lag) return finding;
     finding.detail = "the slowest standby lags by " + base::format_duration(*found.replication_lag);
     if (*found.replication_lag > kLongLag) {
-        object(finding, Severity::kWarning,
-               "a promotion now would lose what the standby does not have yet");
+        finding.object(Severity::kWarning,
+                       "a promotion now would lose what the standby does not have yet");
     }
     return finding;
 }
@@ -116,8 +111,8 @@ Finding judge_replication(const Diagnosis& found) {
 
 void judge_postgres(std::vector<Finding>& findings, const StoreAddress& address,
                     const Diagnosis& found) {
-    findings.push_back(finding_of(
-        "database", fmt::format("{}, schema {}", base::printable(address.url()), found.schema)));
+    findings.push_back(
+        {"database", fmt::format("{}, schema {}", base::printable(address.url()), found.schema)});
     findings.push_back(judge_server(found));
     findings.push_back(judge_durability(found));
     findings.push_back(judge_snapshot(found));

@@ -37,43 +37,42 @@ std::string shown(milliseconds duration) {
 }  // namespace
 
 Finding judge_timeout(const TimeoutFacts& facts) {
-    Finding finding{"timeout " + facts.kind, Severity::kOk, {}, {}};
-    finding.detail =
+    Finding finding{
+        "timeout " + facts.kind,
         fmt::format("{}; p99 of {} runs is {}, the longest took {}", shown(facts.timeout),
-                    facts.runs, shown(facts.p99), shown(facts.longest));
+                    facts.runs, shown(facts.p99), shown(facts.longest))};
     // A run that is cut off has done an unknown part of its work.
     if (facts.runs >= kEnoughRuns && facts.p99 * 2 > facts.timeout) {
-        finding.severity = facts.p99 > facts.timeout ? Severity::kUnsafe : Severity::kWarning;
-        finding.advice = fmt::format("raise --timeout to {} or more", shown(facts.p99 * 4));
+        finding.object(facts.p99 > facts.timeout ? Severity::kUnsafe : Severity::kWarning,
+                       fmt::format("raise --timeout to {} or more", shown(facts.p99 * 4)));
     }
     return finding;
 }
 
 Finding judge_leases(const LeaseFacts& facts) {
-    Finding finding{"lease", Severity::kOk, {}, {}};
-    finding.detail =
+    Finding finding{
+        "lease",
         fmt::format("lease {}, lock TTL {}; {} of {} recorded runs lost theirs while they lived",
-                    shown(facts.lease), shown(facts.lock_ttl), facts.lapses, facts.runs);
+                    shown(facts.lease), shown(facts.lock_ttl), facts.lapses, facts.runs)};
     if (facts.lapses > 0) {
-        finding.severity = Severity::kUnsafe;
-        finding.advice = fmt::format(
-            "workers stand still for longer than their lease: raise --lease above {}, or look for "
-            "what stops them (memory, disk, a paused machine); sekali explain names the runs",
-            shown(facts.lease));
+        finding.object(
+            Severity::kUnsafe,
+            fmt::format("workers stand still for longer than their lease: raise --lease above {}, "
+                        "or look for what stops them (memory, disk, a paused machine); sekali "
+                        "explain names the runs",
+                        shown(facts.lease)));
     }
     return finding;
 }
 
 Finding judge_clock(milliseconds ahead) {
-    Finding finding{"clock", Severity::kOk, {}, {}};
     const milliseconds off = std::chrono::abs(ahead);
-    finding.detail = fmt::format("the store's clock is {} {} the wall clock", shown(off),
-                                 ahead.count() < 0 ? "behind" : "ahead of");
+    Finding finding{"clock", fmt::format("the store's clock is {} {} the wall clock", shown(off),
+                                         ahead.count() < 0 ? "behind" : "ahead of")};
     if (off > kClockTolerance) {
-        finding.severity = Severity::kWarning;
-        finding.advice =
-            "leases and delays are right all the same; times that are shown are off by that much "
-            "until the host is started again";
+        finding.object(Severity::kWarning,
+                       "leases and delays are right all the same; times that are shown are off by "
+                       "that much until the host is started again");
     }
     return finding;
 }

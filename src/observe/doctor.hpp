@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/json_writer.hpp"
@@ -18,10 +19,15 @@ enum class Severity : std::uint8_t {
 
 /// What one look of `doctor` came to.
 struct Finding {
-    std::string check;  ///< `synchronous`, `timeout payment.charge`, …
-    Severity severity = Severity::kOk;
+    std::string check;   ///< `synchronous`, `timeout payment.charge`, …
     std::string detail;  ///< What is set and what was measured.
-    std::string advice;  ///< What to change; empty where nothing is wrong.
+    Severity severity = Severity::kOk;
+    std::string advice{};  ///< What to change; empty where nothing is wrong.
+
+    void object(Severity how_much, std::string what_to_change) {
+        severity = how_much;
+        advice = std::move(what_to_change);
+    }
 };
 
 /// How long runs of a kind are allowed to take, and took.
