@@ -44,18 +44,10 @@ redis.call('pexpire', KEYS[1], ARGV[2])
 return {1, fence}
 )lua";
 
-constexpr std::string_view kHashRenew = R"lua(
-local fences = {}
-for i = 1, #KEYS / 2 do
-    local held = redis.pcall('hexists', KEYS[2 * i - 1], ARGV[2 * i - 1])
-    if held == 1 then
-        redis.call('pexpire', KEYS[2 * i - 1], ARGV[2 * i])
-        fences[i] = redis.call('get', KEYS[2 * i]) or '0'
-    else
-        fences[i] = false
-    end
+constexpr std::string_view kHashHolds = R"lua(
+local function holds(key, owner)
+    return redis.pcall('hexists', key, owner) == 1
 end
-return fences
 )lua";
 
 constexpr std::string_view kHashRelease = R"lua(
@@ -76,17 +68,10 @@ redis.call('set', KEYS[1], ARGV[1], 'PX', ARGV[2])
 return {1, fence}
 )lua";
 
-constexpr std::string_view kStringRenew = R"lua(
-local fences = {}
-for i = 1, #KEYS / 2 do
-    if redis.pcall('get', KEYS[2 * i - 1]) == ARGV[2 * i - 1] then
-        redis.call('pexpire', KEYS[2 * i - 1], ARGV[2 * i])
-        fences[i] = redis.call('get', KEYS[2 * i]) or '0'
-    else
-        fences[i] = false
-    end
+constexpr std::string_view kStringHolds = R"lua(
+local function holds(key, owner)
+    return redis.pcall('get', key) == owner
 end
-return fences
 )lua";
 
 constexpr std::string_view kStringRelease = R"lua(
@@ -94,6 +79,19 @@ if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end
 redis.call('del', KEYS[1])
 redis.call(ARGV[3], ARGV[2], '0')
 return 1
+)lua";
+
+constexpr std::string_view kRenew = R"lua(
+local fences = {}
+for i = 1, #KEYS / 2 do
+    if holds(KEYS[2 * i - 1], ARGV[2 * i - 1]) then
+        redis.call('pexpire', KEYS[2 * i - 1], ARGV[2 * i])
+        fences[i] = redis.call('get', KEYS[2 * i]) or '0'
+    else
+        fences[i] = false
+    end
+end
+return fences
 )lua";
 
 // RedissonPermitExpirableSemaphore: a string with the free permits, a sorted set with the taken.
@@ -180,17 +178,17 @@ end
 return 1
 )lua";
 
-Script with_fence(std::string_view text) {
-    return Script(std::string(kNextFence).append(text));
+Script joined(std::string_view function, std::string_view text) {
+    return Script(std::string(function).append(text));
 }
 
 }  // namespace
 
 const LockScripts& lock_scripts(LockProfile profile) {
-    static const LockScripts hash{with_fence(kHashAcquire), Script(kHashRenew),
+    static const LockScripts hash{joined(kNextFence, kHashAcquire), joined(kHashHolds, kRenew),
                                   Script(kHashRelease)};
-    static const LockScripts string{with_fence(kStringAcquire), Script(kStringRenew),
-                                    Script(kStringRelease)};
+    static const LockScripts string{joined(kNextFence, kStringAcquire),
+                                    joined(kStringHolds, kRenew), Script(kStringRelease)};
     return profile == LockProfile::kRedisson ? hash : string;
 }
 
