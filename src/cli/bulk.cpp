@@ -34,7 +34,6 @@ struct Batch {
     std::vector<engine::EnqueueRequest> requests;
     std::size_t bytes = 0;
     std::vector<engine::EnqueueReply> replies;
-    std::promise<Result<void>> done;
     std::future<Result<void>> stored;  ///< Valid from its submission to its answer.
 
     Batch() = default;
@@ -88,18 +87,12 @@ class BulkRun {
     }
 
     void submit(Batch& batch) {
-        engine::Task task;
-        task.work = [&batch](engine::Tables& tables) {
+        batch.stored = store_.backend().start([&batch](engine::Tables& tables) {
             batch.replies.clear();
             engine::foresee(tables, batch.requests);
             for (const engine::EnqueueRequest& request : batch.requests)
                 batch.replies.push_back(engine::enqueue(tables, request));
-        };
-        task.done = [&batch](Result<void> result) { batch.done.set_value(std::move(result)); };
-        std::vector<engine::Task> tasks;
-        tasks.push_back(std::move(task));
-        batch.stored = batch.done.get_future();
-        store_.executor().submit(std::move(tasks));
+        });
     }
 
     void finish(Batch& batch) {

@@ -9,8 +9,8 @@
 #include <system_error>
 #include <utility>
 
-#include "backends/postgres/postgres_store.hpp"
-#include "backends/sqlite/sqlite_store.hpp"
+#include "backends/postgres/options.hpp"
+#include "backends/sqlite/options.hpp"
 #include "base/text.hpp"
 #include "cli/address.hpp"
 
@@ -44,9 +44,7 @@ Store open_postgres(const StoreAddress& address, OpenMode mode) {
     postgres::PostgresOptions options = postgres::parse_url(address.postgres);
     options.migrate = mode == OpenMode::kMigrate;
     options.read_only = mode == OpenMode::kReadOnly;
-    return {postgres::PostgresStore::open(std::move(options)).value(),
-            [](std::string_view) -> Result<client::Liveness> { return client::Liveness{}; },
-            address.full_url()};
+    return {client::open_postgres(address.url(), std::move(options)).value(), address.full_url()};
 }
 
 Store open_sqlite(const StoreAddress& address, OpenMode mode) {
@@ -56,11 +54,7 @@ Store open_sqlite(const StoreAddress& address, OpenMode mode) {
     options.read_only = mode == OpenMode::kReadOnly;
     options.synchronous =
         address.synchronous_full ? sqlite::Synchronous::kFull : sqlite::Synchronous::kNormal;
-    auto opened = sqlite::SqliteStore::open(std::move(options)).value();
-    sqlite::SqliteStore& store = *opened;
-    return {std::move(opened),
-            [&store](std::string_view worker) { return client::hold_liveness(store, worker); },
-            address.full_url()};
+    return {client::open_sqlite(address.url(), std::move(options)).value(), address.full_url()};
 }
 
 Store open_at(const StoreAddress& address, OpenMode mode) {

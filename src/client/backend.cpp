@@ -20,37 +20,14 @@ namespace {
 
 constexpr std::string_view kMemoryUrl = "memory:";
 
-Result<std::shared_ptr<Backend>> open_sqlite(const std::string& url) {
-    auto options = sqlite::parse_url("url", url);
-    if (!options.ok()) return options.error();
-    auto opened = sqlite::SqliteStore::open(*std::move(options));
-    if (!opened.ok()) return opened.error();
-    sqlite::SqliteStore& store = **opened;
-    return std::make_shared<Backend>(url, *std::move(opened), [&store](std::string_view worker) {
-        return hold_liveness(store, worker);
-    });
-}
-
-Result<std::shared_ptr<Backend>> open_postgres(const std::string& url) {
-    try {
-        auto opened = postgres::PostgresStore::open(postgres::parse_url(url));
-        if (!opened.ok()) return opened.error();
-        return std::make_shared<Backend>(
-            postgres::without_secrets(url), *std::move(opened),
-            [](std::string_view) -> Result<Liveness> { return Liveness{}; });
-    } catch (const Failure& failure) {
-        return failure.error();
-    }
-}
-
-}  // namespace
-
 Result<Liveness> hold_liveness(sqlite::SqliteStore& store, std::string_view worker) {
     auto held = store.hold_liveness(worker);
     if (!held.ok()) return held.error();
     auto hold = std::make_shared<sqlite::LivenessHandle>(*std::move(held));
     return Liveness{.descriptor = hold->descriptor(), .hold = hold};
 }
+
+}  // namespace
 
 Result<void> Backend::run(std::function<void(engine::Tables&)> work) {
     return start(std::move(work)).get();
@@ -68,6 +45,21 @@ std::future<Result<void>> Backend::start(std::function<void(engine::Tables&)> wo
     return answer;
 }
 
+Result<std::shared_ptr<Backend>> open_sqlite(std::string url, sqlite::SqliteOptions options) {
+    auto opened = sqlite::SqliteStore::open(std::move(options));
+    if (!opened.ok()) return opened.error();
+    sqlite::SqliteStore& store = **opened;
+    return std::make_shared<Backend>(
+        std::move(url), *std::move(opened),
+        [&store](std::string_view worker) { return hold_liveness(store, worker); });
+}
+
+Result<std::shared_ptr<Backend>> open_postgres(std::string url, postgres::PostgresOptions options) {
+    auto opened = postgres::PostgresStore::open(std::move(options));
+    if (!opened.ok()) return opened.error();
+    return std::make_shared<Backend>(std::move(url), *std::move(opened));
+}
+
 Result<std::shared_ptr<Backend>> open_backend(std::string_view url) {
     std::string chosen(url);
     if (chosen.empty()) {
@@ -78,11 +70,20 @@ Result<std::shared_ptr<Backend>> open_backend(std::string_view url) {
     }
     if (chosen == kMemoryUrl) {
         return std::make_shared<Backend>(
-            chosen, std::make_unique<memory::MemoryStore>(memory::MemoryStore::Mode::kThreaded),
-            [](std::string_view) -> Result<Liveness> { return Liveness{}; });
+            chosen, std::make_unique<memory::MemoryStore>(memory::MemoryStore::Mode::kThreaded));
     }
-    if (chosen.starts_with(sqlite::kScheme)) return open_sqlite(chosen);
-    if (postgres::is_postgres_url(chosen)) return open_postgres(chosen);
+    if (chosen.starts_with(sqlite::kScheme)) {
+        auto options = sqlite::parse_url("url", chosen);
+        if (!options.ok()) return options.error();
+        return open_sqlite(std::move(chosen), *std::move(options));
+    }
+    if (postgres::is_postgres_url(chosen)) {
+        try {
+            return open_postgres(postgres::without_secrets(chosen), postgres::parse_url(chosen));
+        } catch (const Failure& failure) {
+            return failure.error();
+        }
+    }
     return base::usage_error(
         fmt::format("no store is built in for the URL scheme {}",
                     base::quoted(std::string_view(chosen).substr(0, chosen.find(':')))),

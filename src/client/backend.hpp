@@ -12,7 +12,10 @@
 #include "sekali/result.hpp"
 
 namespace sekali::sqlite {
-class SqliteStore;
+struct SqliteOptions;
+}
+namespace sekali::postgres {
+struct PostgresOptions;
 }
 
 namespace sekali::client {
@@ -24,15 +27,14 @@ struct Liveness {
     std::shared_ptr<void> hold{};
 };
 
-/// Of a process that works on a SQLite store.
-[[nodiscard]] Result<Liveness> hold_liveness(sqlite::SqliteStore& store, std::string_view worker);
-
 /// An opened store with its ports. Thread-safe.
 class Backend {
  public:
     using HoldLiveness = std::function<Result<Liveness>(std::string_view worker)>;
 
-    Backend(std::string url, std::unique_ptr<engine::Executor> executor, HoldLiveness hold)
+    Backend(
+        std::string url, std::unique_ptr<engine::Executor> executor,
+        HoldLiveness hold = [](std::string_view) -> Result<Liveness> { return Liveness{}; })
         : url_(std::move(url)),
           executor_(std::move(executor)),
           ports_(*executor_),
@@ -65,5 +67,11 @@ class Backend {
 /// schema must be there, `memory:`; that in the user's state folder when it is empty. Errors:
 /// `kUsage` for what is not built in, else what the store says.
 [[nodiscard]] Result<std::shared_ptr<Backend>> open_backend(std::string_view url);
+
+/// The same for options that are known; `url` is for people to read. Errors: what the store says.
+[[nodiscard]] Result<std::shared_ptr<Backend>> open_sqlite(std::string url,
+                                                           sqlite::SqliteOptions options);
+[[nodiscard]] Result<std::shared_ptr<Backend>> open_postgres(std::string url,
+                                                             postgres::PostgresOptions options);
 
 }  // namespace sekali::client
