@@ -131,43 +131,44 @@ class EnqueuePart {
         if (stored_.valid()) stored_.wait();
     }
 
-    void add(Result<engine::EnqueueRequest> request) { slots_.push_back({std::move(request), {}}); }
+    void add(Result<engine::EnqueueRequest> request) {
+        if (request.ok()) {
+            checked_.emplace_back();
+            requests_.push_back(*std::move(request));
+        } else {
+            checked_.emplace_back(std::move(request).error());
+        }
+    }
     void start(client::Backend& backend) {
         stored_ = backend.start([this](engine::Tables& tables) {
-            foresee(tables);
-            for (Slot& slot : slots_) {
-                if (slot.request.ok()) slot.reply = engine::enqueue(tables, *slot.request);
-            }
+            replies_.clear();
+            engine::foresee(tables, requests_);
+            for (const engine::EnqueueRequest& request : requests_)
+                replies_.push_back(engine::enqueue(tables, request));
         });
     }
     /// Blocks until the jobs are durable.
     void answer_into(std::vector<Result<Enqueued>>& answers) {
         const Result<void> stored = stored_.get();
-        for (const Slot& slot : slots_) {
-            if (!slot.request.ok()) {
-                answers.emplace_back(slot.request.error());
-            } else if (!stored.ok()) {
-                answers.emplace_back(stored.error());
+        std::size_t next = 0;
+        for (const Result<void>& checked : checked_) {
+            if (!checked.ok()) {
+                answers.emplace_back(checked.error());
+                continue;
+            }
+            const std::size_t place = next++;
+            if (stored.ok()) {
+                answers.push_back(answer_of(replies_[place], requests_[place].job));
             } else {
-                answers.push_back(answer_of(slot.reply, slot.request->job));
+                answers.emplace_back(stored.error());
             }
         }
     }
 
  private:
-    void foresee(engine::Tables& tables) const {
-        if (!tables.is_far()) return;
-        engine::Footprint rows;
-        for (const Slot& slot : slots_)
-            if (slot.request.ok()) engine::add_footprint(rows, *slot.request);
-        tables.foresee(rows);
-    }
-
-    struct Slot {
-        Result<engine::EnqueueRequest> request;
-        EnqueueReply reply;
-    };
-    std::vector<Slot> slots_;
+    std::vector<Result<void>> checked_;             ///< One for each job that was asked for.
+    std::vector<engine::EnqueueRequest> requests_;  ///< Of those that passed.
+    std::vector<EnqueueReply> replies_;
     std::future<Result<void>> stored_;
 };
 

@@ -79,15 +79,6 @@ class CommandFootprint {
 
 }  // namespace
 
-void add_footprint(Footprint& rows, const EnqueueRequest& request) {
-    const Envelope& job = request.job;
-    rows.new_jobs.push_back(job.id);
-    const RecordKey key = record_key(job);
-    rows.records.push_back(key);
-    if (job.key != job.id) rows.live_of_keys.push_back(key);
-    if (!job.unique_key.empty()) rows.slots.push_back({job.ns, job.kind, job.unique_key});
-}
-
 void add_footprint(Footprint& rows, const QueueCommand& command) {
     std::visit(CommandFootprint{rows}, command);
 }
@@ -103,8 +94,14 @@ void add_footprint(Footprint& rows, const LockCommand& command) {
 void foresee(Tables& tables, std::span<const EnqueueRequest> requests) {
     if (!tables.is_far()) return;
     Footprint rows;
-    for (const EnqueueRequest& request : requests)
-        add_footprint(rows, request);
+    for (const EnqueueRequest& request : requests) {
+        const Envelope& job = request.job;
+        rows.new_jobs.push_back(job.id);
+        const RecordKey key = record_key(job);
+        rows.records.push_back(key);
+        if (job.key != job.id) rows.live_of_keys.push_back(key);
+        if (!job.unique_key.empty()) rows.slots.push_back({job.ns, job.kind, job.unique_key});
+    }
     tables.foresee(rows);
 }
 

@@ -40,7 +40,6 @@ EnqueueReply enqueue(Tables& tables, const EnqueueRequest& request);
 // ---------------------------------------------------------------------
 
 /// Adds the rows that a request will touch.
-void add_footprint(Footprint& rows, const EnqueueRequest& request);
 void add_footprint(Footprint& rows, const QueueCommand& command);
 void add_footprint(Footprint& rows, const StoreCommand& command);
 void add_footprint(Footprint& rows, const LockCommand& command);
