@@ -132,28 +132,8 @@ Finding judge_kind(const CommandContext& context, const std::string& kind,
     return finding;
 }
 
-/// What the history of a store, whichever it is, says about runs.
-struct Measured {
-    std::vector<observe::TimeoutFacts> run_times;
-    std::uint64_t runs = 0;
-    std::uint64_t lapses = 0;
-};
-
-template <typename Diagnosis>
-Measured measured_by(const Diagnosis& found) {
-    Measured measured{.run_times = {}, .runs = found.runs, .lapses = found.lapses};
-    for (const auto& times : found.run_times) {
-        measured.run_times.push_back({.kind = times.kind,
-                                      .timeout = {},
-                                      .runs = times.runs,
-                                      .p99 = times.p99,
-                                      .longest = times.longest});
-    }
-    return measured;
-}
-
 void judge_settings(std::vector<Finding>& findings, const CommandContext& context,
-                    const client::WorkerProcessPlan& plan, const Measured& found) {
+                    const client::WorkerProcessPlan& plan, const engine::RunHistory& history) {
     client::check_worker_options(plan.options).value();
     const engine::KindPolicy usual;
     const auto options_of = [&](const std::string& kind) {
@@ -163,15 +143,12 @@ void judge_settings(std::vector<Finding>& findings, const CommandContext& contex
     };
     for (const auto& [kind, settings] : plan.settings)
         findings.push_back(judge_kind(context, kind, settings, options_of(kind)));
-    for (observe::TimeoutFacts facts : found.run_times) {
-        facts.timeout = options_of(facts.kind).timeout.value_or(usual.timeout);
-        findings.push_back(observe::judge_timeout(facts));
+    for (const engine::RunTimes& times : history.times) {
+        findings.push_back(
+            observe::judge_timeout(times, options_of(times.kind).timeout.value_or(usual.timeout)));
     }
-    findings.push_back(
-        observe::judge_leases({.lease = plan.options.lease,
-                               .lock_ttl = plan.overrides.lock_ttl.value_or(usual.lock_ttl),
-                               .lapses = found.lapses,
-                               .runs = found.runs}));
+    findings.push_back(observe::judge_leases(history, plan.options.lease,
+                                             plan.overrides.lock_ttl.value_or(usual.lock_ttl)));
 }
 
 int run(CommandContext& context) {
@@ -181,24 +158,24 @@ int run(CommandContext& context) {
     const std::string& file = context.args.config().path;
     findings.push_back(
         {"configuration", file.empty() ? "no file is given" : base::printable(file) + " is sound"});
-    Measured measured;
+    engine::RunHistory history;
     if (!address.postgres.empty()) {
         const auto found =
             postgres::diagnose(postgres::parse_url(address.postgres), context.ns()).value();
         judge_postgres(findings, address, found);
-        measured = measured_by(found);
+        history = found.history;
     } else if (exists(address)) {
         sqlite::SqliteOptions options;
         options.path = address.path;
         const auto found = sqlite::diagnose(options, context.ns(), kCheckedWhole).value();
         judge_database(findings, address, found);
-        measured = measured_by(found);
+        history = found.history;
     } else {
         findings.push_back(
             {"database", fmt::format("there is none at {} yet", base::quoted(address.path))});
         findings.push_back(judge_durability(address));
     }
-    judge_settings(findings, context, plan, measured);
+    judge_settings(findings, context, plan, history);
     if (context.out.json()) {
         std::string document;
         base::JsonWriter json(document);

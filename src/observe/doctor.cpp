@@ -36,31 +36,30 @@ std::string shown(milliseconds duration) {
 
 }  // namespace
 
-Finding judge_timeout(const TimeoutFacts& facts) {
-    Finding finding{
-        "timeout " + facts.kind,
-        fmt::format("{}; p99 of {} runs is {}, the longest took {}", shown(facts.timeout),
-                    facts.runs, shown(facts.p99), shown(facts.longest))};
+Finding judge_timeout(const engine::RunTimes& measured, milliseconds timeout) {
+    Finding finding{"timeout " + measured.kind,
+                    fmt::format("{}; p99 of {} runs is {}, the longest took {}", shown(timeout),
+                                measured.runs, shown(measured.p99), shown(measured.longest))};
     // A run that is cut off has done an unknown part of its work.
-    if (facts.runs >= kEnoughRuns && facts.p99 * 2 > facts.timeout) {
-        finding.object(facts.p99 > facts.timeout ? Severity::kUnsafe : Severity::kWarning,
-                       fmt::format("raise --timeout to {} or more", shown(facts.p99 * 4)));
+    if (measured.runs >= kEnoughRuns && measured.p99 * 2 > timeout) {
+        finding.object(measured.p99 > timeout ? Severity::kUnsafe : Severity::kWarning,
+                       fmt::format("raise --timeout to {} or more", shown(measured.p99 * 4)));
     }
     return finding;
 }
 
-Finding judge_leases(const LeaseFacts& facts) {
+Finding judge_leases(const engine::RunHistory& history, milliseconds lease, milliseconds lock_ttl) {
     Finding finding{
         "lease",
         fmt::format("lease {}, lock TTL {}; {} of {} recorded runs lost theirs while they lived",
-                    shown(facts.lease), shown(facts.lock_ttl), facts.lapses, facts.runs)};
-    if (facts.lapses > 0) {
+                    shown(lease), shown(lock_ttl), history.lapses, history.runs)};
+    if (history.lapses > 0) {
         finding.object(
             Severity::kUnsafe,
             fmt::format("workers stand still for longer than their lease: raise --lease above {}, "
                         "or look for what stops them (memory, disk, a paused machine); sekali "
                         "explain names the runs",
-                        shown(facts.lease)));
+                        shown(lease)));
     }
     return finding;
 }

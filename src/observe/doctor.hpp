@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/json_writer.hpp"
+#include "engine/run_history.hpp"
 
 namespace sekali::observe {
 
@@ -30,24 +31,14 @@ struct Finding {
     }
 };
 
-/// How long runs of a kind are allowed to take, and took.
-struct TimeoutFacts {
-    std::string kind;
-    std::chrono::milliseconds timeout{};
-    std::uint64_t runs = 0;  ///< That were measured.
-    std::chrono::milliseconds p99{};
-    std::chrono::milliseconds longest{};
-};
-[[nodiscard]] Finding judge_timeout(const TimeoutFacts& facts);
+/// How long runs of a kind are allowed to take, against what they took.
+[[nodiscard]] Finding judge_timeout(const engine::RunTimes& measured,
+                                    std::chrono::milliseconds timeout);
 
 /// Leases that lapsed while their processes lived, among the runs that history holds.
-struct LeaseFacts {
-    std::chrono::milliseconds lease{};
-    std::chrono::milliseconds lock_ttl{};
-    std::uint64_t lapses = 0;
-    std::uint64_t runs = 0;
-};
-[[nodiscard]] Finding judge_leases(const LeaseFacts& facts);
+[[nodiscard]] Finding judge_leases(const engine::RunHistory& history,
+                                   std::chrono::milliseconds lease,
+                                   std::chrono::milliseconds lock_ttl);
 
 /// How far the store's clock is from the wall clock of this host; positive: ahead.
 [[nodiscard]] Finding judge_clock(std::chrono::milliseconds ahead);

@@ -7,8 +7,6 @@
 namespace sekali::postgres {
 namespace {
 
-constexpr std::int64_t kNewestRuns = 10'000;
-
 constexpr std::string_view kSettings =
     "SELECT current_setting('server_version'), (SELECT version FROM @meta),"
     " current_setting('fsync'), current_setting('synchronous_commit'),"
@@ -41,11 +39,8 @@ constexpr std::string_view kLag =
     " WHERE replay_lag IS NOT NULL";
 
 constexpr std::string_view kRuns =
-    "WITH newest AS (SELECT kind, outcome, finished_at - started_at AS took FROM @attempts"
-    " WHERE ns = $1 AND finished_at IS NOT NULL ORDER BY finished_at DESC LIMIT $2)"
-    " SELECT kind, count(*),"
-    " (percentile_disc(0.99) WITHIN GROUP (ORDER BY took))::bigint, max(took),"
-    " count(*) FILTER (WHERE outcome = 'lapsed') FROM newest GROUP BY kind ORDER BY kind";
+    "SELECT kind, outcome, finished_at - started_at FROM @attempts"
+    " WHERE ns = $1 AND finished_at IS NOT NULL ORDER BY finished_at DESC LIMIT $2";
 
 class Look {
  public:
@@ -98,17 +93,16 @@ class Look {
     }
 
     void runs() {
-        const ResultPtr rows = ask(kRuns, parameters(ns_, kNewestRuns));
+        const ResultPtr rows = ask(kRuns, parameters(ns_, engine::kMeasuredRuns));
+        std::vector<engine::RecordedRun> runs;
         for (int row = 0; row < PQntuples(rows.get()); ++row) {
             Cursor cursor(rows.get(), row);
-            RunTimes& times = found_.run_times.emplace_back();
-            cursor.take_into(times.kind);
-            cursor.take_into(times.runs);
-            cursor.take_into(times.p99);
-            cursor.take_into(times.longest);
-            found_.runs += times.runs;
-            found_.lapses += cursor.take<std::uint64_t>();
+            engine::RecordedRun& run = runs.emplace_back();
+            cursor.take_into(run.kind);
+            cursor.take_into(run.outcome);
+            cursor.take_into(run.took);
         }
+        found_.history = engine::measure(runs);
     }
 
     std::string schema_;

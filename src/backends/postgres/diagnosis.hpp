@@ -4,20 +4,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "backends/postgres/options.hpp"
+#include "engine/run_history.hpp"
 #include "sekali/result.hpp"
 
 namespace sekali::postgres {
-
-/// How long the recorded runs of a kind took.
-struct RunTimes {
-    std::string kind;
-    std::uint64_t runs = 0;
-    engine::Millis p99{};
-    engine::Millis longest{};
-};
 
 /// What a server, its settings and the history say about whether it is safe to work with.
 struct Diagnosis {
@@ -38,9 +30,7 @@ struct Diagnosis {
     std::string collation_mismatch;  ///< Recorded and present version; empty: they agree.
     std::optional<engine::Millis> replication_lag;  ///< Of the slowest standby; none: no standby.
     engine::Millis clock_ahead{};                   ///< Of the server's clock, to this host's.
-    std::vector<RunTimes> run_times;                ///< Of the newest runs of the namespace.
-    std::uint64_t runs = 0;                         ///< That `run_times` is made of.
-    std::uint64_t lapses = 0;                       ///< Runs whose lease lapsed.
+    engine::RunHistory history;                     ///< Of the namespace.
 };
 
 /// Looks at a store that exists. Writes nothing. Blocks.

@@ -1,9 +1,8 @@
 #include "backends/sqlite/diagnosis.hpp"
 
-#include <algorithm>
 #include <cerrno>
 #include <filesystem>
-#include <map>
+#include <vector>
 
 #include <linux/magic.h>
 #include <sys/stat.h>
@@ -19,9 +18,6 @@ namespace sekali::sqlite {
 namespace {
 
 using engine::Millis;
-
-/// Enough for a p99 of every kind that matters, and quick to read.
-constexpr std::size_t kNewestRuns = 10'000;
 
 std::uint64_t size_of(const std::string& path) {
     std::error_code failure;
@@ -51,25 +47,18 @@ constexpr std::string_view kRuns =
     "SELECT kind, outcome, finished_at - started_at FROM sekali_attempts "
     "WHERE ns = ? AND finished_at IS NOT NULL ORDER BY finished_at DESC LIMIT ?";
 
-void look_at_runs(Diagnosis& found, Connection& connection, std::string_view ns) {
-    std::map<std::string, std::vector<Millis>> times;
+engine::RunHistory look_at_runs(Connection& connection, std::string_view ns) {
+    std::vector<engine::RecordedRun> runs;
     const StatementPtr statement = connection.prepare(kRuns);
     Query query(connection, statement.get());
-    query.bind(ns).bind(kNewestRuns);
+    query.bind(ns).bind(engine::kMeasuredRuns);
     while (query.next()) {
-        const auto kind = query.take<std::string>();
-        const auto outcome = query.take<std::string>();
-        const auto took = query.take<Millis>();
-        ++found.runs;
-        if (outcome == "lapsed") ++found.lapses;
-        // What ended without its own word says nothing about how long it would have taken.
-        if (outcome == "succeeded" || outcome == "failed") times[kind].push_back(took);
+        engine::RecordedRun& run = runs.emplace_back();
+        query.take_into(run.kind);
+        query.take_into(run.outcome);
+        query.take_into(run.took);
     }
-    for (auto& [kind, list] : times) {
-        std::sort(list.begin(), list.end());
-        found.run_times.push_back(
-            {kind, list.size(), list[(list.size() * 99 - 1) / 100], list.back()});
-    }
+    return engine::measure(runs);
 }
 
 }  // namespace
@@ -83,7 +72,7 @@ Result<Diagnosis> diagnose(const SqliteOptions& options, std::string_view ns,
     set_up_read_only(connection, timer);
     found.schema = connection.query_integer("SELECT value FROM sekali_meta WHERE name = 'schema'");
     found.clock_ahead = timer.now().time_since_epoch() - Millis{options.clock.wall_ms()};
-    look_at_runs(found, connection, ns);
+    found.history = look_at_runs(connection, ns);
     if (found.database_bytes <= whole_up_to) {
         const std::string told = connection.query_text("PRAGMA quick_check(1)");
         if (told != "ok") found.damage = told;

@@ -3,20 +3,12 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "backends/sqlite/options.hpp"
+#include "engine/run_history.hpp"
 #include "sekali/result.hpp"
 
 namespace sekali::sqlite {
-
-/// How long the recorded runs of a kind took.
-struct RunTimes {
-    std::string kind;
-    std::uint64_t runs = 0;
-    engine::Millis p99{};
-    engine::Millis longest{};
-};
 
 /// What a database, its file and its history say about whether it is safe to work with.
 struct Diagnosis {
@@ -28,10 +20,8 @@ struct Diagnosis {
     std::string file_system;       ///< Empty: one that is fit; else the name of what it is.
     bool in_memory = false;        ///< The file system does not outlive a restart of the host.
     bool readable_by_others = false;
-    engine::Millis clock_ahead{};     ///< Of the store's clock, to the wall clock.
-    std::vector<RunTimes> run_times;  ///< Of the newest runs of the namespace.
-    std::uint64_t runs = 0;           ///< That `run_times` is made of.
-    std::uint64_t lapses = 0;         ///< Runs whose lease lapsed although their process lived.
+    engine::Millis clock_ahead{};  ///< Of the store's clock, to the wall clock.
+    engine::RunHistory history;    ///< Of the namespace.
 };
 
 /// Looks at a database that exists. Every page of it is read and checked where it has no more than

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "backends/postgres/diagnosis.hpp"
 #include "backends/postgres/postgres_store.hpp"
 #include "engine/operations.hpp"
 #include "postgres/test_server.hpp"
@@ -279,6 +280,29 @@ TEST_F(StoreTest, TheSqlFunctionEnqueuesAsTheLibraryDoes) {
     EXPECT_EQ(number("SELECT count(*) FROM @jobs"), 2);
     EXPECT_THROW(schema.execute(in_test_schema("SELECT @enqueue('bad kind')")), Failure);
     EXPECT_THROW(schema.execute(in_test_schema("SELECT @enqueue('pay', '{')")), Failure);
+}
+
+TEST_F(StoreTest, RunsThatWereCutOffDoNotCountForTheTimeout) {
+    const auto store = open();
+    ASSERT_TRUE(run(*store, [](Tables& tables) {
+                    engine::AttemptRow row;
+                    row.ns = "default";
+                    row.kind = "pay";
+                    for (const auto& [outcome, took] :
+                         {std::pair{"succeeded", 100ms}, std::pair{"failed", 200ms},
+                          std::pair{"lapsed", 30'000ms}, std::pair{"crashed", 40'000ms}}) {
+                        row.key = row.job_id = row.outcome = outcome;
+                        row.finished_at = row.started_at + took;
+                        tables.add_attempt(row);
+                    }
+                }).ok());
+    const engine::RunHistory history = diagnose(schema.options(), "default").value().history;
+    ASSERT_EQ(history.times.size(), 1);
+    EXPECT_EQ(history.times.front().runs, 2);
+    EXPECT_EQ(history.times.front().p99, 200ms);
+    EXPECT_EQ(history.times.front().longest, 200ms);
+    EXPECT_EQ(history.runs, 4);
+    EXPECT_EQ(history.lapses, 1);
 }
 
 }  // namespace
