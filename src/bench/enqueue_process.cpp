@@ -13,8 +13,6 @@
 #include "bench/clock.hpp"
 #include "bench/figures.hpp"
 #include "bench/jobs.hpp"
-#include "bench/raw_database.hpp"
-#include "bench/sekali_rounds.hpp"
 #include "process/launch.hpp"
 
 namespace sekali::bench {
@@ -46,17 +44,12 @@ int run_to_end(const process::LaunchPlan& plan) {
 
 void measure_enqueue_process(Steps& steps, BenchResult& result) {
     steps.next(fmt::format("running sekali enqueue {} times", kRuns));
-    const sqlite::Synchronous synchronous = steps.options().synchronous;
-    const std::string path = steps.scratch().new_database();
-    create_database(path, synchronous);
-    const std::vector<std::string> argv{"/proc/self/exe",
-                                        "--url",
-                                        store_url(path, synchronous),
-                                        "enqueue",
-                                        std::string(kKind),
-                                        R"({"order_id":"order-1","cents":4200})",
-                                        "--queue",
-                                        std::string(kQueue)};
+    const auto subject = steps.target().new_subject();
+    const std::vector<std::string> argv{
+        "/proc/self/exe",   "--url",
+        subject->url(),     "enqueue",
+        std::string(kKind), R"({"order_id":"order-1","cents":4200})",
+        "--queue",          std::string(kQueue)};
     const std::vector<std::string> env = plain_environment();
     const process::UniqueFd nowhere(::open("/dev/null", O_RDWR | O_CLOEXEC));
     process::LaunchPlan plan;
@@ -75,7 +68,6 @@ void measure_enqueue_process(Steps& steps, BenchResult& result) {
                        .message = fmt::format("sekali enqueue ended with status {}", status)});
     }
     result.enqueue_process = {median(times), percentile(times, 0.9)};
-    steps.scratch().drop(path);
 }
 
 }  // namespace sekali::bench

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/magic.h>
-#include <sqlite3.h>
 #include <sys/statfs.h>
 #include <unistd.h>
 
@@ -115,18 +114,9 @@ std::string file_system_of(const fs::path& folder, std::string_view mounts) {
     return type;
 }
 
-Environment look_around(const fs::path& folder, sqlite::Synchronous synchronous) {
-    refuse_memory(folder);
+Environment look_at_machine() {
     Environment found;
-    std::ifstream mounts("/proc/self/mountinfo");
-    const std::string text{std::istreambuf_iterator<char>(mounts), {}};
-    found.file_system = file_system_of(fs::canonical(folder), text);
     found.load_average = load_average();
-    const std::vector<double> times = sync_times(folder);
-    found.fsync_ms_median = median(times);
-    found.fsync_ms_p99 = percentile(times, 0.99);
-    found.sqlite = sqlite3_libversion();
-    found.synchronous = synchronous == sqlite::Synchronous::kFull ? "full" : "normal";
     found.cores = std::thread::hardware_concurrency();
 #ifdef __clang__
     found.compiler = "clang " __clang_version__;
@@ -135,6 +125,16 @@ Environment look_around(const fs::path& folder, sqlite::Synchronous synchronous)
 #endif
     found.build_type = SEKALI_BUILD_TYPE;
     return found;
+}
+
+void look_at_disk(const fs::path& folder, Environment& found) {
+    refuse_memory(folder);
+    std::ifstream mounts("/proc/self/mountinfo");
+    const std::string text{std::istreambuf_iterator<char>(mounts), {}};
+    found.file_system = file_system_of(fs::canonical(folder), text);
+    const std::vector<double> times = sync_times(folder);
+    found.fsync_ms_median = median(times);
+    found.fsync_ms_p99 = percentile(times, 0.99);
 }
 
 }  // namespace sekali::bench

@@ -4,15 +4,16 @@
 #include <string>
 #include <string_view>
 
-#include "backends/sqlite/options.hpp"
 #include "bench/result.hpp"
 
 namespace sekali::bench {
 
-/// Looks at the machine and measures the disk below `folder`. Throws `Failure` (`kUsage`) where
-/// that lies in memory, because nothing measured there says anything about a disk.
-[[nodiscard]] Environment look_around(const std::filesystem::path& folder,
-                                      sqlite::Synchronous synchronous);
+/// The machine and the build.
+[[nodiscard]] Environment look_at_machine();
+
+/// Measures the disk below `folder`. Throws `Failure` (`kUsage`) where that lies in memory, because
+/// nothing measured there says anything about a disk.
+void look_at_disk(const std::filesystem::path& folder, Environment& found);
 
 /// The type of the file system that holds `folder` by the text of `/proc/self/mountinfo`; `unknown`
 /// where it does not say.

@@ -21,8 +21,6 @@
 #include "bench/figures.hpp"
 #include "bench/jobs.hpp"
 #include "bench/quiet_worker.hpp"
-#include "bench/raw_database.hpp"
-#include "bench/sekali_rounds.hpp"
 #include "sekali/client.hpp"
 
 namespace sekali::bench {
@@ -54,13 +52,24 @@ void make_pipe(process::UniqueFd& read_end, process::UniqueFd& write_end) {
     write_end.reset(ends[1]);
 }
 
+/// Without its end; what there was when the other side was closed.
+std::string read_line(int fd) {
+    std::string line;
+    for (char byte = 0;;) {
+        const ssize_t got = ::read(fd, &byte, 1);
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0 || byte == '\n') return line;
+        line += byte;
+    }
+}
+
 }  // namespace
 
 struct IdleWorker::Stamps {
     std::array<std::atomic<std::int64_t>, kMostJobs> started_ns;
 };
 
-IdleWorker::IdleWorker(const std::string& url, std::size_t concurrency) {
+IdleWorker::IdleWorker() {
     void* memory =
         ::mmap(nullptr, sizeof(Stamps), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) throw trouble("there is no memory to share with a worker");
@@ -73,21 +82,35 @@ IdleWorker::IdleWorker(const std::string& url, std::size_t concurrency) {
     if (pid_ == 0) {
         ::prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (::getppid() != parent) ::_exit(1);
-        live(url, concurrency);
+        live();
     }
     control_read_.reset();
     started_write_.reset();
 }
 
 IdleWorker::~IdleWorker() {
-    control_write_.reset();
-    while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
-    }
+    end();
     ::munmap(stamps_, sizeof(Stamps));
 }
 
+void IdleWorker::end() {
+    control_write_.reset();
+    if (pid_ < 0) return;
+    while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+    }
+    pid_ = -1;
+}
+
+void IdleWorker::start(const std::string& url, std::size_t concurrency) {
+    const std::string order = fmt::format("{} {}\n", concurrency, url);
+    if (::write(control_write_.get(), order.data(), order.size()) !=
+        static_cast<ssize_t>(order.size())) {
+        throw trouble("a worker in another process is gone");
+    }
+}
+
 /// The child's life: until the other end of its control pipe is closed.
-void IdleWorker::live(const std::string& url, std::size_t concurrency) {
+void IdleWorker::live() {
     // What a terminal sends to the whole group is for the parent to answer.
     std::signal(SIGINT, SIG_IGN);
     std::signal(SIGHUP, SIG_IGN);
@@ -104,11 +127,13 @@ void IdleWorker::live(const std::string& url, std::size_t concurrency) {
             stamps_->started_ns.at(job) = now;
             return ::write(started_write_.get(), "s", 1) == 1 ? success() : fail("nobody listens");
         };
-        QuietWorker worker(url, concurrency, false, handler, {});
+        const std::string order = read_line(control_read_.get());
+        if (order.empty()) ::_exit(0);
+        std::size_t url = 0;
+        const std::size_t concurrency = std::stoul(order, &url);
+        QuietWorker worker(order.substr(url + 1), concurrency, false, handler, {});
         std::jthread runner([&worker] { worker.run(); });
-        char byte = 0;
-        while (::read(control_read_.get(), &byte, 1) < 0 && errno == EINTR) {
-        }
+        static_cast<void>(read_line(control_read_.get()));
         worker.stop();
         status = 0;
     } catch (const std::exception&) {
@@ -144,14 +169,12 @@ double IdleWorker::rss_mib() const {
     return 0;
 }
 
-void measure_idle_worker(Steps& steps, BenchResult& result) {
+void measure_idle_worker(Steps& steps, IdleWorker& worker, BenchResult& result) {
     steps.next(fmt::format("waking a worker in another process {} times", kWakeUps));
-    const sqlite::Synchronous synchronous = steps.options().synchronous;
-    const std::string path = steps.scratch().new_database();
-    create_database(path, synchronous);
-    IdleWorker worker(store_url(path, synchronous), 0);
+    const auto subject = steps.target().new_subject();
+    worker.start(subject->url(), result.levels[3].concurrency);
     {
-        Client client = Client::open(store_url(path, synchronous)).value();
+        Client client = Client::open(subject->url()).value();
         std::vector<double> latencies;
         std::vector<double> calls;
         for (std::size_t job = 0; job <= kWakeUps; ++job) {
@@ -176,6 +199,7 @@ void measure_idle_worker(Steps& steps, BenchResult& result) {
     std::this_thread::sleep_for(kIdleTime);
     result.idle.cpu_percent = 100 * (worker.cpu_seconds() - before) / watch.seconds();
     result.idle.rss_mib = worker.rss_mib();
+    worker.end();
 }
 
 }  // namespace sekali::bench

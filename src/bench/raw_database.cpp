@@ -3,7 +3,6 @@
 #include <chrono>
 
 #include "backends/sqlite/errors.hpp"
-#include "backends/sqlite/sqlite_store.hpp"
 #include "base/clock.hpp"
 
 namespace sekali::bench {
@@ -99,14 +98,6 @@ class RawDatabase::Use {
     int bound_ = 0;
 };
 
-void create_database(const std::string& path, Synchronous synchronous) {
-    sqlite::SqliteOptions options;
-    options.path = path;
-    options.synchronous = synchronous;
-    static_cast<void>(sqlite::SqliteStore::open(options).value());
-    Connection(path, Connection::Mode::kReadWrite, kBusyDeadline).execute(kEffectsTable);
-}
-
 RawDatabase::RawDatabase(const std::string& path, Synchronous synchronous, const Level& level)
     : level_(level),
       connection_(path, Connection::Mode::kReadWrite, kBusyDeadline),
@@ -118,17 +109,29 @@ RawDatabase::RawDatabase(const std::string& path, Synchronous synchronous, const
         statements_[i] = connection_.prepare(kTexts[i], true);
 }
 
-void RawDatabase::begin() {
+void RawDatabase::write_all(std::span<const JobDraft> jobs, std::int64_t first_seq, Write write) {
     Use(*this, Sql::kBegin).run();
     now_ = base::wall_ms();
-}
-
-void RawDatabase::commit() {
+    for (std::size_t i = 0; i < jobs.size(); ++i)
+        (this->*write)(jobs[i], first_seq + static_cast<std::int64_t>(i));
     Use(*this, Sql::kCommit).run();
     log_.checkpoint_if_due();
 }
 
-void RawDatabase::enqueue(const JobDraft& job, std::int64_t seq) {
+void RawDatabase::enqueue(std::span<const JobDraft> jobs, std::int64_t first_seq) {
+    write_all(jobs, first_seq, &RawDatabase::enqueue_one);
+}
+void RawDatabase::claim(std::span<const JobDraft> jobs, std::int64_t first_seq) {
+    write_all(jobs, first_seq, &RawDatabase::claim_one);
+}
+void RawDatabase::begin_runs(std::span<const JobDraft> jobs, std::int64_t first_seq) {
+    write_all(jobs, first_seq, &RawDatabase::begin_one);
+}
+void RawDatabase::settle(std::span<const JobDraft> jobs, std::int64_t first_seq) {
+    write_all(jobs, first_seq, &RawDatabase::settle_one);
+}
+
+void RawDatabase::enqueue_one(const JobDraft& job, std::int64_t seq) {
     Use(*this, Sql::kInsertJob)
         .integer(seq)
         .text(job.id)
@@ -144,11 +147,11 @@ void RawDatabase::enqueue(const JobDraft& job, std::int64_t seq) {
         .run();
 }
 
-void RawDatabase::claim(std::int64_t seq) {
+void RawDatabase::claim_one(const JobDraft& /*job*/, std::int64_t seq) {
     Use(*this, Sql::kClaim).integer(seq).text(kWorker).integer(now_ + kLeaseMs).run();
 }
 
-void RawDatabase::begin_run(const JobDraft& job, std::int64_t seq) {
+void RawDatabase::begin_one(const JobDraft& job, std::int64_t seq) {
     if (level_.lock_key) {
         Use(*this, Sql::kTakeLock)
             .text(job.lock_key)
@@ -174,7 +177,7 @@ void RawDatabase::begin_run(const JobDraft& job, std::int64_t seq) {
     Use(*this, Sql::kBeginRun).integer(seq).run();
 }
 
-void RawDatabase::settle(const JobDraft& job, std::int64_t seq) {
+void RawDatabase::settle_one(const JobDraft& job, std::int64_t seq) {
     if (level_.commit) Use(*this, Sql::kInsertEffect).text(job.id).integer(kEffectCents).run();
     Use(*this, Sql::kInsertAttempt)
         .text(key_of(job))

@@ -3,40 +3,25 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
-#include <string_view>
 
 #include "backends/sqlite/connection.hpp"
 #include "backends/sqlite/log_keeper.hpp"
 #include "backends/sqlite/options.hpp"
-#include "bench/jobs.hpp"
-#include "bench/levels.hpp"
+#include "bench/target.hpp"
 
 namespace sekali::bench {
 
-/// The table that the handlers of L4 write into.
-inline constexpr const char* kEffectsTable =
-    "CREATE TABLE IF NOT EXISTS bench_effects("
-    "  number INTEGER PRIMARY KEY, job_id TEXT NOT NULL, cents INTEGER NOT NULL) STRICT";
-inline constexpr std::int64_t kEffectCents = 4200;
-
-/// Makes an empty database with sekali's schema and the table of effects.
-void create_database(const std::string& path, sqlite::Synchronous synchronous);
-
-/// The rows that sekali writes for one job, written by bare prepared statements and nothing else:
-/// no look-ups, no checks. On one connection, for one thread, with sekali's handling of the log.
-class RawDatabase {
+/// The raw limit of SQLite, with sekali's handling of the log.
+class RawDatabase final : public RawStore {
  public:
     RawDatabase(const std::string& path, sqlite::Synchronous synchronous, const Level& level);
 
-    void begin();
-    /// Commits, and checkpoints the log where sekali would.
-    void commit();
-
-    void enqueue(const JobDraft& job, std::int64_t seq);
-    void claim(std::int64_t seq);
-    void begin_run(const JobDraft& job, std::int64_t seq);
-    void settle(const JobDraft& job, std::int64_t seq);
+    void enqueue(std::span<const JobDraft> jobs, std::int64_t first_seq) override;
+    void claim(std::span<const JobDraft> jobs, std::int64_t first_seq) override;
+    void begin_runs(std::span<const JobDraft> jobs, std::int64_t first_seq) override;
+    void settle(std::span<const JobDraft> jobs, std::int64_t first_seq) override;
 
     [[nodiscard]] sqlite::Connection& connection() { return connection_; }
 
@@ -58,6 +43,14 @@ class RawDatabase {
         kCount_,
     };
     class Use;
+
+    using Write = void (RawDatabase::*)(const JobDraft& job, std::int64_t seq);
+    /// One transaction, and a checkpoint of the log where sekali would have one.
+    void write_all(std::span<const JobDraft> jobs, std::int64_t first_seq, Write write);
+    void enqueue_one(const JobDraft& job, std::int64_t seq);
+    void claim_one(const JobDraft& job, std::int64_t seq);
+    void begin_one(const JobDraft& job, std::int64_t seq);
+    void settle_one(const JobDraft& job, std::int64_t seq);
 
     const Level& level_;
     sqlite::Connection connection_;

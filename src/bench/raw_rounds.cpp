@@ -24,43 +24,23 @@ Timing in_batches(std::span<const JobDraft> jobs, std::int64_t first_seq, std::s
     return timing;
 }
 
-/// One transaction that does `write` for each job.
-template <typename Write>
-void in_transaction(RawDatabase& database, std::span<const JobDraft> jobs, std::int64_t first_seq,
-                    Write write) {
-    database.begin();
-    for (std::size_t i = 0; i < jobs.size(); ++i)
-        write(jobs[i], first_seq + static_cast<std::int64_t>(i));
-    database.commit();
-}
-
 }  // namespace
 
-Timing enqueue_raw(RawDatabase& database, std::span<const JobDraft> jobs, std::int64_t first_seq,
+Timing enqueue_raw(RawStore& store, std::span<const JobDraft> jobs, std::int64_t first_seq,
                    std::size_t batch, double at_most_seconds) {
-    return in_batches(jobs, first_seq, batch, at_most_seconds,
-                      [&](std::span<const JobDraft> part, std::int64_t seq) {
-                          in_transaction(database, part, seq,
-                                         [&](const JobDraft& job, std::int64_t place) {
-                                             database.enqueue(job, place);
-                                         });
-                      });
-}
-
-Timing drain_raw(RawDatabase& database, std::span<const JobDraft> jobs, std::int64_t first_seq,
-                 std::size_t batch, double at_most_seconds) {
     return in_batches(
         jobs, first_seq, batch, at_most_seconds,
-        [&](std::span<const JobDraft> part, std::int64_t seq) {
-            in_transaction(database, part, seq,
-                           [&](const JobDraft&, std::int64_t place) { database.claim(place); });
-            in_transaction(database, part, seq, [&](const JobDraft& job, std::int64_t place) {
-                database.begin_run(job, place);
-            });
-            in_transaction(database, part, seq, [&](const JobDraft& job, std::int64_t place) {
-                database.settle(job, place);
-            });
-        });
+        [&](std::span<const JobDraft> part, std::int64_t seq) { store.enqueue(part, seq); });
+}
+
+Timing drain_raw(RawStore& store, std::span<const JobDraft> jobs, std::int64_t first_seq,
+                 std::size_t batch, double at_most_seconds) {
+    return in_batches(jobs, first_seq, batch, at_most_seconds,
+                      [&](std::span<const JobDraft> part, std::int64_t seq) {
+                          store.claim(part, seq);
+                          store.begin_runs(part, seq);
+                          store.settle(part, seq);
+                      });
 }
 
 }  // namespace sekali::bench

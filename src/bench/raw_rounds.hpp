@@ -2,12 +2,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
-#include <string>
 
-#include "bench/jobs.hpp"
-#include "bench/raw_database.hpp"
+#include "bench/target.hpp"
 
 namespace sekali::bench {
 
@@ -27,10 +24,10 @@ struct Timing {
 
 /// Enqueues jobs by bare statements, `batch` in each transaction, until all are done or
 /// `at_most_seconds` have passed. The first one gets the place `first_seq`.
-[[nodiscard]] Timing enqueue_raw(RawDatabase& database, std::span<const JobDraft> jobs,
+[[nodiscard]] Timing enqueue_raw(RawStore& store, std::span<const JobDraft> jobs,
                                  std::int64_t first_seq, std::size_t batch, double at_most_seconds);
 /// Claims, begins and settles jobs by bare statements, in three transactions for each `batch`.
-[[nodiscard]] Timing drain_raw(RawDatabase& database, std::span<const JobDraft> jobs,
+[[nodiscard]] Timing drain_raw(RawStore& store, std::span<const JobDraft> jobs,
                                std::int64_t first_seq, std::size_t batch, double at_most_seconds);
 
 }  // namespace sekali::bench

@@ -19,12 +19,24 @@ void number(JsonWriter& json, std::string_view name, double value, int digits) {
     }
 }
 
+void text_or_null(JsonWriter& json, std::string_view name, const std::string& text) {
+    json.field(name);
+    text.empty() ? json.value(nullptr) : json.value(text);
+}
+
 void write_environment(JsonWriter& json, const Environment& environment) {
     json.field("environment").begin_object();
-    json.field("backend", "sqlite").field("file_system", environment.file_system);
+    json.field("backend", environment.backend);
+    text_or_null(json, "file_system", environment.file_system);
     number(json, "fsync_ms_median", environment.fsync_ms_median, 3);
     number(json, "fsync_ms_p99", environment.fsync_ms_p99, 3);
-    json.field("sqlite", environment.sqlite).field("synchronous", environment.synchronous);
+    number(json, "commit_ms_median", environment.commit_ms_median, 3);
+    number(json, "commit_ms_p99", environment.commit_ms_p99, 3);
+    for (const std::string_view backend : {"sqlite", "postgres"}) {
+        text_or_null(json, backend, environment.backend == backend ? environment.version : "");
+    }
+    text_or_null(json, "fsync", environment.fsync);
+    json.field("synchronous", environment.synchronous);
     json.field("cores", environment.cores);
     number(json, "load_average", environment.load_average, 2);
     json.field("compiler", environment.compiler).field("build_type", environment.build_type);

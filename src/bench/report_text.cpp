@@ -6,10 +6,19 @@ namespace sekali::bench {
 namespace {
 
 void add_environment(std::string& text, const Environment& environment) {
-    text += fmt::format(
-        "sqlite {} on {}, synchronous {}; 4 KiB and fdatasync: median {:.2f} ms, p99 {:.2f} ms\n",
-        environment.sqlite, environment.file_system, environment.synchronous,
-        environment.fsync_ms_median, environment.fsync_ms_p99);
+    if (environment.backend == "sqlite") {
+        text += fmt::format(
+            "sqlite {} on {}, synchronous {}; 4 KiB and fdatasync: median {:.2f} ms, p99 {:.2f} "
+            "ms\n",
+            environment.version, environment.file_system, environment.synchronous,
+            environment.fsync_ms_median, environment.fsync_ms_p99);
+    } else {
+        text += fmt::format(
+            "{} {}, fsync {}, synchronous_commit {}; commit of a row: median {:.2f} ms, p99 "
+            "{:.2f} ms\n",
+            environment.backend, environment.version, environment.fsync, environment.synchronous,
+            environment.commit_ms_median, environment.commit_ms_p99);
+    }
     text += fmt::format("{} cores, load {:.1f}; {}, {}; {} jobs a round\n\n", environment.cores,
                         environment.load_average, environment.compiler, environment.build_type,
                         environment.jobs);

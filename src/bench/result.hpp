@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,12 +13,19 @@
 // What a bench finds, as plain values.
 namespace sekali::bench {
 
+/// A figure that this backend does not have is no number.
+inline constexpr double kNoFigure = std::numeric_limits<double>::quiet_NaN();
+
 struct Environment {
-    std::string file_system;
-    double fsync_ms_median = 0;  ///< Of 4 KiB written behind the end of a file.
-    double fsync_ms_p99 = 0;
-    std::string sqlite;
-    std::string synchronous;
+    std::string backend;                 ///< `sqlite` or `postgres`.
+    std::string version;                 ///< Of the library or the server.
+    std::string file_system;             ///< Empty where it is another machine's.
+    double fsync_ms_median = kNoFigure;  ///< Of 4 KiB written behind the end of a file.
+    double fsync_ms_p99 = kNoFigure;
+    double commit_ms_median = kNoFigure;  ///< Of one row, with the way to the server and back.
+    double commit_ms_p99 = kNoFigure;
+    std::string fsync;        ///< The server's setting.
+    std::string synchronous;  ///< `full` or `normal`; the server's `synchronous_commit`.
     unsigned cores = 0;
     double load_average = 0;  ///< Of the last minute before the run.
     std::string compiler;

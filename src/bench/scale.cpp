@@ -9,8 +9,10 @@
 #include "base/errors.hpp"
 #include "bench/figures.hpp"
 #include "bench/preload.hpp"
+#include "bench/raw_database.hpp"
 #include "bench/raw_rounds.hpp"
 #include "bench/sekali_rounds.hpp"
+#include "bench/sqlite_target.hpp"
 
 namespace sekali::bench {
 namespace {
@@ -24,17 +26,15 @@ constexpr std::uintmax_t kSpaceBytes = std::uintmax_t{4} << 30;
 
 class Scale {
  public:
-    Scale(Steps& steps, bool random_keys, std::size_t concurrency)
+    Scale(Steps& steps, Scratch& scratch, bool random_keys, std::size_t concurrency)
         : steps_(steps),
           random_keys_(random_keys),
           concurrency_(concurrency),
-          path_(new_database()),
-          preload_(path_, random_keys) {}
+          subject_(scratch, steps.options().synchronous),
+          preload_(subject_.path(), random_keys) {}
     ScalePoint measure(std::size_t rows);
 
  private:
-    [[nodiscard]] sqlite::Synchronous synchronous() const { return steps_.options().synchronous; }
-    [[nodiscard]] std::string new_database() const;
     std::vector<JobDraft> fresh_jobs();
     double raw_us();
     double sekali_us();
@@ -42,16 +42,10 @@ class Scale {
     Steps& steps_;
     const bool random_keys_;
     const std::size_t concurrency_;
-    const std::string path_;
+    SqliteSubject subject_;
     Preload preload_;
     std::uint64_t numbers_ = 0;
 };
-
-std::string Scale::new_database() const {
-    std::string path = steps_.scratch().new_database();
-    create_database(path, synchronous());
-    return path;
-}
 
 std::vector<JobDraft> Scale::fresh_jobs() {
     std::vector<JobDraft> jobs = make_jobs(kDefaultLevel, numbers_, kJobs);
@@ -67,7 +61,7 @@ double us_per_job(const Timing& in, const Timing& out) {
 
 double Scale::raw_us() {
     const auto jobs = fresh_jobs();
-    RawDatabase database(path_, synchronous(), kDefaultLevel);
+    RawDatabase database(subject_.path(), steps_.options().synchronous, kDefaultLevel);
     const std::int64_t first =
         database.connection().query_integer("SELECT coalesce(max(seq), 0) + 1 FROM sekali_jobs");
     const Timing in = enqueue_raw(database, jobs, first, kBatch, kAtMostSeconds);
@@ -77,9 +71,8 @@ double Scale::raw_us() {
 
 double Scale::sekali_us() {
     const auto jobs = fresh_jobs();
-    const Timing in = enqueue_sekali(store_url(path_, synchronous()), jobs);
-    return us_per_job(in,
-                      drain_sekali(path_, synchronous(), kDefaultLevel, jobs.size(), concurrency_));
+    const Timing in = enqueue_sekali(subject_.url(), jobs);
+    return us_per_job(in, drain_sekali(subject_, kDefaultLevel, jobs.size(), concurrency_));
 }
 
 ScalePoint Scale::measure(std::size_t rows) {
@@ -108,10 +101,10 @@ void check_space(const std::filesystem::path& folder) {
 
 }  // namespace
 
-void measure_scale(Steps& steps, BenchResult& result) {
-    check_space(steps.scratch().folder());
+void measure_scale(Steps& steps, Scratch& scratch, BenchResult& result) {
+    check_space(scratch.folder());
     for (const bool random_keys : {false, true}) {
-        Scale scale(steps, random_keys, result.levels[3].concurrency);
+        Scale scale(steps, scratch, random_keys, result.levels[3].concurrency);
         for (const std::size_t rows : kRows)
             result.scale.push_back(scale.measure(rows));
     }

@@ -2,11 +2,11 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <functional>
 #include <mutex>
 #include <thread>
 #include <vector>
 
-#include "backends/sqlite/connection.hpp"
 #include "bench/clock.hpp"
 #include "bench/quiet_worker.hpp"
 #include "sekali/client.hpp"
@@ -43,9 +43,6 @@ struct Codec<bench::JobDraft> {
 namespace sekali::bench {
 namespace {
 
-using sqlite::Connection;
-
-constexpr std::chrono::milliseconds kBusyDeadline{10'000};
 constexpr std::chrono::microseconds kBetweenLooks{200};
 
 std::vector<RawJob> raw_jobs(std::span<const JobDraft> jobs) {
@@ -91,20 +88,12 @@ class Countdown {
 };
 
 /// Waits until no job is running any more, as another connection sees it.
-void wait_for_last_commit(Connection& reader, Countdown& countdown) {
-    while (!countdown.ended() &&
-           reader.query_integer("SELECT EXISTS(SELECT 1 FROM sekali_jobs INDEXED BY "
-                                "sekali_jobs_active WHERE state IN (3, 4) AND state = 3)") != 0) {
+void wait_for_last_commit(const std::function<bool()>& running, Countdown& countdown) {
+    while (!countdown.ended() && running())
         std::this_thread::sleep_for(kBetweenLooks);
-    }
 }
 
 }  // namespace
-
-std::string store_url(const std::string& path, sqlite::Synchronous synchronous) {
-    const bool normal = synchronous == sqlite::Synchronous::kNormal;
-    return "sqlite:" + path + (normal ? "?synchronous=normal" : "");
-}
 
 Timing enqueue_sekali(const std::string& url, std::span<const JobDraft> jobs) {
     Client client = Client::open(url).value();
@@ -121,21 +110,18 @@ Timing enqueue_sekali(const std::string& url, std::span<const JobDraft> jobs) {
     return timing;
 }
 
-Timing drain_sekali(const std::string& path, sqlite::Synchronous synchronous, const Level& level,
-                    std::size_t count, std::size_t concurrency) {
+Timing drain_sekali(Subject& subject, const Level& level, std::size_t count,
+                    std::size_t concurrency) {
     Countdown countdown(count);
-    const auto handler = [&countdown, &level](Context& ctx) {
+    const auto handler = [&countdown, &level, sql = subject.effect_sql()](Context& ctx) {
         countdown.count();
         if (!level.commit) return success();
-        return ctx.commit([&ctx](Transaction& tx) {
-            tx.execute("INSERT INTO bench_effects(job_id, cents) VALUES($1, $2)", ctx.job().id,
-                       kEffectCents);
-        });
+        return ctx.commit([&](Transaction& tx) { tx.execute(sql, ctx.job().id, kEffectCents); });
     };
     HandlerOptions options;
     if (!level.record) options.record = Record::kNone;
-    Connection reader(path, Connection::Mode::kReadOnly, kBusyDeadline);
-    QuietWorker worker(store_url(path, synchronous), concurrency, true, handler, options);
+    const std::function<bool()> running = subject.running();
+    QuietWorker worker(subject.url(), concurrency, true, handler, options);
     const double cpu_before = cpu_seconds();
     const Stopwatch watch;
     std::jthread runner([&] {
@@ -143,7 +129,7 @@ Timing drain_sekali(const std::string& path, sqlite::Synchronous synchronous, co
         countdown.end();
     });
     countdown.wait();
-    wait_for_last_commit(reader, countdown);
+    wait_for_last_commit(running, countdown);
     return {count, watch.seconds(), cpu_seconds() - cpu_before};
 }
 

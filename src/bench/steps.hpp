@@ -4,27 +4,27 @@
 #include <string_view>
 
 #include "bench/bench.hpp"
-#include "bench/scratch.hpp"
+#include "bench/target.hpp"
 #include "process/signals.hpp"
 
 namespace sekali::bench {
 
-/// What every part of a bench is given: its options, its folder, and the way to be stopped.
+/// What every part of a bench is given: its options, what it measures, and the way to be stopped.
 class Steps {
  public:
-    Steps(const BenchOptions& options, Scratch& scratch, process::SignalSource& signals)
-        : options_(options), scratch_(scratch), signals_(signals) {}
+    Steps(const BenchOptions& options, Target& target, process::SignalSource& signals)
+        : options_(options), target_(target), signals_(signals) {}
 
     /// Tells what comes next. Throws `Failure` (`kCancelled`) when a signal has asked to stop.
     void next(std::string_view what);
     void check();
 
     [[nodiscard]] const BenchOptions& options() const { return options_; }
-    [[nodiscard]] Scratch& scratch() { return scratch_; }
+    [[nodiscard]] Target& target() { return target_; }
 
  private:
     const BenchOptions& options_;
-    Scratch& scratch_;
+    Target& target_;
     process::SignalSource& signals_;
 };
 

@@ -66,7 +66,6 @@ class Throughput {
     [[nodiscard]] double tune(const Level& level, std::size_t& concurrency);
     /// Only what is enqueued without further keys is compared: the others differ by level.
     [[nodiscard]] static bool enqueues_plainly(const Level& level) { return !level.unique_key; }
-    [[nodiscard]] sqlite::Synchronous synchronous() const { return steps_.options().synchronous; }
 
     Steps& steps_;
     std::size_t jobs_;
@@ -81,12 +80,10 @@ double Throughput::tune(const Level& level, std::size_t& concurrency) {
     double best = 0;
     for (const std::size_t tried : kConcurrencies) {
         steps_.next(fmt::format("tuning {}: concurrency {}", level.name, tried));
-        const std::string path = steps_.scratch().new_database();
-        create_database(path, synchronous());
+        const auto subject = steps_.target().new_subject();
         const auto jobs = make_jobs(level, 0, std::max(jobs_ / kTuningShare, kLeastJobs));
-        static_cast<void>(enqueue_sekali(store_url(path, synchronous()), jobs));
-        const Timing timing = drain_sekali(path, synchronous(), level, jobs.size(), tried);
-        steps_.scratch().drop(path);
+        static_cast<void>(enqueue_sekali(subject->url(), jobs));
+        const Timing timing = drain_sekali(*subject, level, jobs.size(), tried);
         if (timing.per_s() <= best) continue;
         best = timing.per_s();
         concurrency = tried;
@@ -107,30 +104,23 @@ void Throughput::tune() {
 void Throughput::raw_round(std::size_t place, std::size_t batch, double at_most_seconds) {
     const Level& level = kLevels[place];
     steps_.check();
-    const std::string path = steps_.scratch().new_database();
-    create_database(path, synchronous());
+    const auto subject = steps_.target().new_subject();
     const auto jobs = make_jobs(level, 0, jobs_);
-    {
-        RawDatabase database(path, synchronous(), level);
-        const Timing in = enqueue_raw(database, jobs, 1, batch, at_most_seconds);
-        if (enqueues_plainly(level)) enqueue_.add_raw(batch, in);
-        const std::span done = std::span(jobs).first(in.jobs);
-        drain_[place].add_raw(batch, drain_raw(database, done, 1, batch, at_most_seconds));
-    }
-    steps_.scratch().drop(path);
+    const auto store = subject->raw(level);
+    const Timing in = enqueue_raw(*store, jobs, 1, batch, at_most_seconds);
+    if (enqueues_plainly(level)) enqueue_.add_raw(batch, in);
+    const std::span done = std::span(jobs).first(in.jobs);
+    drain_[place].add_raw(batch, drain_raw(*store, done, 1, batch, at_most_seconds));
 }
 
 void Throughput::sekali_round(std::size_t place) {
     const Level& level = kLevels[place];
     steps_.check();
-    const std::string path = steps_.scratch().new_database();
-    create_database(path, synchronous());
+    const auto subject = steps_.target().new_subject();
     const auto jobs = make_jobs(level, 0, jobs_);
-    const Timing in = enqueue_sekali(store_url(path, synchronous()), jobs);
+    const Timing in = enqueue_sekali(subject->url(), jobs);
     if (enqueues_plainly(level)) enqueue_.add_sekali(in);
-    drain_[place].add_sekali(
-        drain_sekali(path, synchronous(), level, jobs.size(), concurrency_[place]));
-    steps_.scratch().drop(path);
+    drain_[place].add_sekali(drain_sekali(*subject, level, jobs.size(), concurrency_[place]));
 }
 
 void Throughput::round(std::size_t place) {

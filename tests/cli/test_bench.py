@@ -20,6 +20,12 @@ class Bench(CommandTest):
     def test_a_folder_that_is_not_there(self):
         self.assertIn("nowhere", self.refused(2, "bench", "--folder", "nowhere")["message"])
 
+    def test_postgres_is_measured_only_where_the_call_names_it(self):
+        self.assertIn("--url", self.refused(2, "bench", "--backend", "postgres")["hint"])
+        error = self.refused(2, "bench", "--folder", ".", "--url", "postgres://127.0.0.1:1/x")
+        self.assertIn("--folder", error["message"])
+        self.refused(3, "bench", "--url", "postgres://127.0.0.1:1/x")
+
     def test_a_signal_leaves_nothing_behind(self):
         for number in (signal.SIGINT, signal.SIGTERM):
             process = self.start("bench", "--jobs", "1000")

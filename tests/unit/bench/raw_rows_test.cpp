@@ -5,10 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "bench/raw_database.hpp"
+#include "backends/sqlite/connection.hpp"
 #include "bench/raw_rounds.hpp"
 #include "bench/scratch.hpp"
 #include "bench/sekali_rounds.hpp"
+#include "bench/sqlite_target.hpp"
 
 namespace sekali::bench {
 namespace {
@@ -47,8 +48,8 @@ std::multiset<std::string> rows_of(sqlite::Connection& connection, const std::st
 class RawRows : public testing::TestWithParam<Level> {
  protected:
     void expect_same_rows() {
-        sqlite::Connection raw(raw_path_, sqlite::Connection::Mode::kReadOnly, {});
-        sqlite::Connection sekali(sekali_path_, sqlite::Connection::Mode::kReadOnly, {});
+        sqlite::Connection raw(raw_.path(), sqlite::Connection::Mode::kReadOnly, {});
+        sqlite::Connection sekali(sekali_.path(), sqlite::Connection::Mode::kReadOnly, {});
         for (const char* table :
              {"sekali_jobs", "sekali_finished", "sekali_records", "sekali_steps", "sekali_locks",
               "sekali_attempts", "sekali_events", "bench_effects"}) {
@@ -57,24 +58,22 @@ class RawRows : public testing::TestWithParam<Level> {
     }
 
     Scratch scratch_{testing::TempDir()};
-    std::string raw_path_ = scratch_.new_database();
-    std::string sekali_path_ = scratch_.new_database();
+    SqliteSubject raw_{scratch_, Synchronous::kNormal};
+    SqliteSubject sekali_{scratch_, Synchronous::kNormal};
 };
 
 // The raw limit is a limit only while bare statements write exactly what sekali writes.
 TEST_P(RawRows, AreThoseThatSekaliWrites) {
     const Level& level = GetParam();
     const auto jobs = make_jobs(level, 0, kJobs);
-    create_database(raw_path_, Synchronous::kNormal);
-    create_database(sekali_path_, Synchronous::kNormal);
-    RawDatabase raw(raw_path_, Synchronous::kNormal, level);
+    const auto raw = raw_.raw(level);
 
-    EXPECT_EQ(enqueue_raw(raw, jobs, 1, 2, kNoLimit).jobs, kJobs);
-    static_cast<void>(enqueue_sekali(store_url(sekali_path_, Synchronous::kNormal), jobs));
+    EXPECT_EQ(enqueue_raw(*raw, jobs, 1, 2, kNoLimit).jobs, kJobs);
+    static_cast<void>(enqueue_sekali(sekali_.url(), jobs));
     expect_same_rows();
 
-    EXPECT_EQ(drain_raw(raw, jobs, 1, 2, kNoLimit).jobs, kJobs);
-    static_cast<void>(drain_sekali(sekali_path_, Synchronous::kNormal, level, kJobs, 2));
+    EXPECT_EQ(drain_raw(*raw, jobs, 1, 2, kNoLimit).jobs, kJobs);
+    static_cast<void>(drain_sekali(sekali_, level, kJobs, 2));
     expect_same_rows();
 }
 

@@ -11,6 +11,8 @@ namespace {
 
 BenchResult example() {
     BenchResult result;
+    result.environment.backend = "sqlite";
+    result.environment.version = "3.40.1";
     result.environment.file_system = "ext4";
     result.environment.synchronous = "full";
     result.enqueue = {40'000, {{1, 900}, {10, 8'000}, {100, 50'000}, {1000, 48'000}}};
@@ -59,6 +61,22 @@ TEST(ReportJson, HasTheStableNames) {
     EXPECT_EQ(between(json, R"("enqueue_process_ms":)", "}"),
               R"("enqueue_process_ms":{"median":12.50,"p90":14.75})");
     EXPECT_NE(json.find(R"("scale":[],"scale_ratio":{})"), std::string::npos) << json;
+}
+
+TEST(ReportJson, NamesOfOtherBackendsAreNull) {
+    BenchResult result = example();
+    EXPECT_NE(to_json(result).find(R"("sqlite":"3.40.1","postgres":null,"fsync":null)"),
+              std::string::npos);
+    result.environment.backend = "postgres";
+    result.environment.version = "15.18";
+    result.environment.file_system.clear();
+    result.environment.fsync = "on";
+    const std::string json = to_json(result);
+    EXPECT_NE(json.find(R"("backend":"postgres","file_system":null,"fsync_ms_median":null)"),
+              std::string::npos)
+        << json;
+    EXPECT_NE(json.find(R"("sqlite":null,"postgres":"15.18","fsync":"on")"), std::string::npos);
+    EXPECT_NE(to_text(result).find("postgres 15.18, fsync on"), std::string::npos);
 }
 
 TEST(ReportJson, SaysWhatALevelAddsToTheOneBelow) {
