@@ -118,30 +118,30 @@ void LockKeeper::submit(const std::vector<Renewal>& due, LocalTime now) {
     calls.reserve(due.size());
     for (const auto& [lock, life] : due) {
         const Millis certain = service_->certain(life);
-        calls.push_back({engine::LockRenew{.ns = lock->ns,
-                                           .name = lock->name,
-                                           .token = lock->token,
-                                           .ttl = life,
-                                           .permit = lock->permit},
-                         [shared = shared_, lock = lock, now, life = life,
-                          certain](const Result<engine::LockReply>& reply) {
-                             bool lost = false;
-                             {
-                                 const std::lock_guard guard(shared->mutex);
-                                 if (lock->over) return;
-                                 lock->asking = false;
-                                 shared->agenda.erase(lock->agenda_key);
-                                 if (!reply.ok()) {
-                                     lock->renew_at = local_now() + lock->ttl / kRepeatShare;
-                                 } else if (reply->kind == engine::LockReply::Kind::kAcquired) {
-                                     granted(*shared, *lock, now, certain, life);
-                                 } else {
-                                     lost = lock->over = true;
-                                 }
-                                 if (!lost) schedule(*shared, lock);
-                             }
-                             if (lost) lock->lost.request_stop();
-                         }});
+        calls.push_back(
+            {engine::LockRenew{.ns = lock->ns,
+                               .name = lock->name,
+                               .token = lock->token,
+                               .ttl = life,
+                               .permit = lock->permit},
+             [shared = shared_, lock, now, life, certain](const Result<engine::LockReply>& reply) {
+                 bool lost = false;
+                 {
+                     const std::lock_guard guard(shared->mutex);
+                     if (lock->over) return;
+                     lock->asking = false;
+                     shared->agenda.erase(lock->agenda_key);
+                     if (!reply.ok()) {
+                         lock->renew_at = local_now() + lock->ttl / kRepeatShare;
+                     } else if (reply->kind == engine::LockReply::Kind::kAcquired) {
+                         granted(*shared, *lock, now, certain, life);
+                     } else {
+                         lost = lock->over = true;
+                     }
+                     if (!lost) schedule(*shared, lock);
+                 }
+                 if (lost) lock->lost.request_stop();
+             }});
     }
     if (!calls.empty()) service_->port().submit(std::move(calls));
 }

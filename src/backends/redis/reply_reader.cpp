@@ -71,7 +71,7 @@ redisReplyObjectFunctions functions() {
 
 struct ReplyReader::State {
     struct Free {
-        void operator()(redisReader* reader) const { redisReaderFree(reader); }
+        void operator()(redisReader* read) const { redisReaderFree(read); }
     };
 
     State() : reader(redisReaderCreateWithFunctions(&table)) { reader->privdata = &root; }
