@@ -32,6 +32,8 @@ using Clock = std::chrono::steady_clock;
 /// Where the end of a leftover process is not told by SIGCHLD, because its parent lives on outside
 /// the group, it is looked for this often.
 constexpr std::chrono::milliseconds kLeftoverPoll{100};
+/// A killed process whose memory is gone is found no more, while its files are still open.
+constexpr std::chrono::milliseconds kDeathPatience{100};
 /// Commands taken before the guard looks after its children again.
 constexpr int kCommandBatch = 32;
 /// First number for the guard's own descriptors; those below are the children's.
@@ -93,7 +95,7 @@ bool leftovers_alive(Child& child) {
     if (!child.group_gone && (::kill(-child.group, 0) == 0 || errno == EPERM)) return true;
     child.group_gone = true;
     if (!child.asked_to_stop) return false;
-    return !kill_strays(child.attempt_id, std::chrono::milliseconds::zero()).all_gone;
+    return !kill_strays(child.attempt_id, kDeathPatience).all_gone;
 }
 
 class GuardServer {
