@@ -160,8 +160,8 @@ class Tables {
     virtual std::vector<RecordKey> stalled_keys(std::string_view ns, std::size_t limit) = 0;
 
     // History.
-    /// Does nothing when the run (job id, epoch, worker) has its row already: two may notice one
-    /// end.
+    /// Does nothing when the run (record, job id, epoch, worker) has its row already: two may
+    /// notice one end.
     virtual void add_attempt(const AttemptRow& row) = 0;
     virtual void add_event(const EventRow& row) = 0;
     virtual std::vector<AttemptRow> attempts_of_key(const RecordKey& key) = 0;

@@ -21,8 +21,8 @@ typedef Job    { mtype state = ready; byte worker, delivery; bool live, begun };
 typedef Record { mtype state = absent; byte worker, job, delivery, epoch; bool live, marked, hold };
 typedef Lock   { byte worker, job, fence; bool live };                   /* worker 0: free */
 Job jobs[2]; Record records[KEYS]; Lock lock;
-byte claims = 3, losses = 1, forgets = 2;                                      /* how many more there may be: bounds the model */
-byte service;                                      /* which slot has the lock of the lock service */
+byte claims = 3, losses = 1, forgets = 2;          /* that may still come: bounds the model */
+byte service;                                      /* the slot that has the service's lock */
 
 /* What an onlooker knows; the protocol never reads it. */
 byte begins[KEYS], grants;                         /* so far */

@@ -264,7 +264,7 @@ void MemoryTables::drop(History<Row>& history, std::uint64_t id) {
 }
 
 void MemoryTables::add_attempt(const engine::AttemptRow& row) {
-    const AttemptRun run{row.job_id, row.epoch, row.worker};
+    const AttemptRun run = run_of(row);
     if (!attempt_runs_.insert(run).second) return;
     undo_.push([this, run] { attempt_runs_.erase(run); });
     append(attempts_, row);
@@ -335,7 +335,7 @@ std::size_t MemoryTables::prune_history(std::string_view ns, StoreTime before, s
     });
     for (const std::uint64_t id : attempts) {
         const engine::AttemptRow& row = attempts_.rows().at(id);
-        const AttemptRun run{row.job_id, row.epoch, row.worker};
+        const AttemptRun run = run_of(row);
         attempt_runs_.erase(run);
         undo_.push([this, run] { attempt_runs_.insert(run); });
         drop(attempts_, id);

@@ -108,8 +108,12 @@ class MemoryTables final : public engine::Tables {
     using Name = std::tuple<std::string, std::string>;
     /// Namespace, end of retention, record.
     using Expiry = std::tuple<std::string, StoreTime, RecordKey>;
-    /// Job id, epoch and worker.
-    using AttemptRun = std::tuple<std::string, std::uint64_t, std::string>;
+    /// Record, job id, epoch and worker: epochs count for a record, and an id that was pruned may
+    /// come back under another key.
+    using AttemptRun = std::tuple<RecordKey, std::string, std::uint64_t, std::string>;
+    static AttemptRun run_of(const engine::AttemptRow& row) {
+        return {{row.ns, row.kind, row.key}, row.job_id, row.epoch, row.worker};
+    }
     /// Payload bytes by job id, apart from the rows, so that reading a row never copies them.
     using Payloads = std::map<std::string, std::string, std::less<>>;
 
