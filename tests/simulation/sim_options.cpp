@@ -43,6 +43,12 @@ Options draw_options(std::uint64_t seed) {
     options.poison = sometimes(0.15);
     options.misbehaviour = sometimes(0.2);
     options.failures = sometimes(0.4);
+    options.leaps = sometimes(4.0);
+    options.store_drift = random.chance(0.3) ? 0.02 * (2 * random.next() - 1) : 0.0;
+    options.lock_service = options.locks > 0 && random.chance(0.4);
+    options.lock_losses = options.lock_service ? sometimes(6.0) : 0.0;
+    options.strangers = options.lock_service ? sometimes(6.0) : 0.0;
+    options.late_effects = sometimes(0.2);
     return options;
 }
 
@@ -58,7 +64,10 @@ std::string describe(const Options& options) {
         << " outages=" << options.outages << " crashes=" << options.crashes
         << " pauses=" << options.pauses << " stops=" << options.stops
         << " cancels=" << options.cancels << " poison=" << options.poison
-        << " misbehaviour=" << options.misbehaviour << " failures=" << options.failures;
+        << " misbehaviour=" << options.misbehaviour << " failures=" << options.failures
+        << " leaps=" << options.leaps << " store_drift=" << options.store_drift
+        << " lock_service=" << options.lock_service << " lock_losses=" << options.lock_losses
+        << " strangers=" << options.strangers << " late_effects=" << options.late_effects;
     return out.str();
 }
 

@@ -38,6 +38,13 @@ struct Options {
     double poison = 0.0;        ///< Jobs that kill their process.
     double misbehaviour = 0.0;  ///< Handlers that hang, or ignore being stopped.
     double failures = 0.0;      ///< Handlers that fail.
+
+    double leaps = 0.0;         ///< Of a worker's clock, as after a sleep of its host.
+    double store_drift = 0.0;   ///< Error of the store's clock.
+    bool lock_service = false;  ///< Lock keys are taken in a service outside the store first.
+    double lock_losses = 0.0;   ///< Its restarts and failovers; times a minute.
+    double strangers = 0.0;     ///< Others who take its locks; times a minute.
+    double late_effects = 0.0;  ///< The outside world acts after its caller has gone on.
 };
 
 [[nodiscard]] Options draw_options(std::uint64_t seed);

@@ -121,6 +121,14 @@ void Process::pause(Millis length) {
     });
 }
 
+void Process::leap(Millis length) {
+    if (!alive_) return;
+    world_.trace(id_ + " finds its clock " + std::to_string(length.count()) + " ms ahead");
+    world_.mark("fault: clock leap");
+    clock_offset_ += length;
+    run_or_defer([this] { deliver(event::Tick{}); });
+}
+
 void Process::resume() {
     if (!alive_ || !paused_) return;
     world_.trace(id_ + " goes on");
@@ -345,7 +353,11 @@ void Process::next_op(RunId run) {
             break;
         }
         case Op::Kind::kEffect:
-            world_.take_effect(handler.ref, {});
+            if (!world_.healed() && random_.chance(world_.options().late_effects)) {
+                world_.take_effect_later(handler.ref, random_.between(1ms, config_.lease * 2));
+            } else {
+                world_.take_effect(handler.ref, {});
+            }
             go_on(run, 1ms);
             break;
         case Op::Kind::kStep:
@@ -384,23 +396,23 @@ void Process::next_op(RunId run) {
 void Process::do_lock(RunId run, const engine::LockAcquire& request) {
     handlers_.at(run).waits = true;
     const engine::LocalTime asked = local_now();
-    world_.call(*this, engine::LockCommand{request},
-                [this, run, request, asked](const Result<engine::LockReply>& reply) {
-                    const auto found = handlers_.find(run);
-                    if (found == handlers_.end()) return;
-                    found->second.waits = false;
-                    if (found->second.stopped && !found->second.stubborn) {
-                        go_on(run, 1ms);
-                    } else if (!reply.ok()) {
-                        do_lock(run, request);
-                    } else if (reply->kind == engine::LockReply::Kind::kAcquired) {
-                        deliver(event::LockTaken{run, request.name, request.token, reply->fence,
-                                                 request.ttl, asked});
-                        go_on(run, 1ms);
-                    } else {
-                        end(run, outcome_of(Outcome::Kind::kSnooze));
-                    }
-                });
+    world_.call_store_lock(*this, request,
+                           [this, run, request, asked](const Result<engine::LockReply>& reply) {
+                               const auto found = handlers_.find(run);
+                               if (found == handlers_.end()) return;
+                               found->second.waits = false;
+                               if (found->second.stopped && !found->second.stubborn) {
+                                   go_on(run, 1ms);
+                               } else if (!reply.ok()) {
+                                   do_lock(run, request);
+                               } else if (reply->kind == engine::LockReply::Kind::kAcquired) {
+                                   deliver(event::LockTaken{run, request.name, request.token,
+                                                            reply->fence, request.ttl, asked});
+                                   go_on(run, 1ms);
+                               } else {
+                                   end(run, outcome_of(Outcome::Kind::kSnooze));
+                               }
+                           });
 }
 
 /// A step as the context does it: intent, effect, result, each asked for again until it is

@@ -26,6 +26,8 @@ class Process {
     void stop();
     void crash(const std::string& why);
     void pause(Millis length);
+    /// Its clock jumps ahead, as a clock does that goes on while its host sleeps.
+    void leap(Millis length);
     void resume();
 
     [[nodiscard]] const std::string& id() const { return id_; }

@@ -48,6 +48,7 @@ World::World(const Options& options, bool prints)
       trace_(prints),
       judge_(kinds_),
       ports_(store_),
+      locks_(1.0 + options.drift * (2 * random_.next() - 1)),
       store_start_(store_.now()),
       timeout_(std::max(200ms, options.lease / 4)) {}
 
@@ -71,12 +72,18 @@ void World::run_until(Millis end) {
     now_ = std::max(now_, end);
 }
 
+StoreTime World::store_now() const {
+    const double ran = static_cast<double>(now_.count()) * (1.0 + options_.store_drift);
+    return store_start_ + Millis{static_cast<Millis::rep>(ran)};
+}
+
 void World::run() {
     for (std::size_t slot = 0; slot < options_.workers; ++slot) {
         at(random_.between(0ms, 500ms), [this, slot] { start_worker(slot); });
     }
     schedule_jobs();
     schedule_faults();
+    schedule_lock_service();
     run_until(options_.span);
     heal();
     // Where deaths are not proven a poison job is held after twenty lapses, one after the other.
@@ -109,9 +116,14 @@ void World::call(Process& from, engine::LockCommand command,
                  std::function<void(Result<engine::LockReply>)> answer) {
     send<engine::LockPort>(from, std::move(command), std::move(answer));
 }
+void World::call_store_lock(Process& from, engine::LockAcquire request,
+                            std::function<void(Result<engine::LockReply>)> answer) {
+    send<engine::LockPort>(from, engine::LockCommand{std::move(request)}, std::move(answer), false);
+}
 
 template <typename Port, typename Reply, typename Command>
-void World::send(Process& from, Command command, std::function<void(Result<Reply>)> answer) {
+void World::send(Process& from, Command command, std::function<void(Result<Reply>)> answer,
+                 [[maybe_unused]] bool may_go_outside) {
     auto open = std::make_shared<bool>(true);
     auto once = [open, answer = std::move(answer)](Result<Reply> reply) {
         if (std::exchange(*open, false)) answer(std::move(reply));
@@ -134,16 +146,21 @@ void World::send(Process& from, Command command, std::function<void(Result<Reply
         mark("fault: late request");
     }
     const bool reply_lost = faulty && random_.chance(options_.lost_reply);
-    at(now_ + delay, [this, &from, command = std::move(command), once, reply_lost]() mutable {
-        execute<Port, Reply>(std::move(command),
-                             [this, &from, once, reply_lost](Result<Reply> reply) {
-                                 if (reply_lost) {
-                                     mark("fault: lost reply");
-                                     return;
-                                 }
-                                 from.later(random_.between(0ms, 5ms),
-                                            [once, reply = std::move(reply)] { once(reply); });
-                             });
+    auto reply_to = [this, &from, once, reply_lost](Result<Reply> reply) {
+        if (reply_lost) {
+            mark("fault: lost reply");
+            return;
+        }
+        from.later(random_.between(0ms, 5ms), [once, reply = std::move(reply)] { once(reply); });
+    };
+    at(now_ + delay, [this, command = std::move(command), reply_to, may_go_outside]() mutable {
+        if constexpr (std::is_same_v<Command, engine::LockCommand>) {
+            const bool is_new = std::holds_alternative<engine::LockAcquire>(command);
+            const bool outside =
+                options_.lock_service && may_go_outside && (is_new || locks_.knows(command));
+            if (outside) return reply_to(locks_.execute(command, now_));
+        }
+        execute<Port, Reply>(std::move(command), std::move(reply_to));
     });
 }
 
@@ -303,6 +320,11 @@ void World::take_effect(const RunRef& ref, const std::string& step) {
     ++effects_[{ref.record, step}];
 }
 
+void World::take_effect_later(const RunRef& ref, Millis delay) {
+    mark("fault: late effect outside");
+    at(now_ + delay, [this, ref] { take_effect(ref, {}); });
+}
+
 bool World::has_effect(const engine::RecordKey& key, const std::string& step) const {
     return effects_.contains({key, step});
 }
@@ -319,6 +341,7 @@ void World::start_worker(std::size_t slot) {
     config.lease = options_.lease;
     config.grace = random_.between(500ms, 3s);
     config.queue = ports_.traits();
+    config.locks_in_store = !options_.lock_service;
     slots_[config.worker] = slot;
     const std::string id = config.worker;
     if (options_.proves_deaths) store_.set_fate(id, OwnerFate::kAlive);
@@ -371,10 +394,57 @@ void World::schedule_faults() {
             process->pause(random_.between(100ms, options_.lease * 3));
         }
     });
+    at_rate(options_.leaps, [this] {
+        if (Process* process = random_process()) {
+            process->leap(random_.between(100ms, options_.lease * 3));
+        }
+    });
     at_rate(options_.stops, [this] {
         if (Process* process = random_process()) process->stop();
     });
     at_rate(options_.cancels, [this] { meddle(); });
+}
+
+void World::schedule_lock_service() {
+    if (!options_.lock_service) return;
+    at_rate(options_.lock_losses * 10, [this] { locks_.replicate(); });
+    at_rate(options_.lock_losses, [this] {
+        const bool restarts = random_.chance(0.5);
+        restarts ? locks_.restart() : locks_.fail_over();
+        mark(restarts ? "fault: lock service restart" : "fault: lock service failover");
+        trace(restarts ? "the lock service restarts" : "the lock service fails over");
+    });
+    at_rate(options_.strangers, [this] {
+        engine::LockAcquire request;
+        request.name = draw_lock();
+        request.owner = "stranger";
+        request.token = "stranger/" + std::to_string(random_.bits());
+        request.ttl = random_.between(100ms, options_.lease * 2);
+        const auto reply = locks_.execute(request, now_);
+        if (reply.kind != engine::LockReply::Kind::kAcquired) return;
+        mark("fault: lock held by a stranger");
+        trace("a stranger takes " + request.name);
+    });
+    wake_lines();
+}
+
+/// What the client does where locks are not the store's: a line whose lock may be free outside is
+/// told to look.
+void World::wake_lines() {
+    at(now_ + 500ms, [this] {
+        transact(
+            [locks = options_.locks](Tables& tables) {
+                for (std::size_t number = 0; number < locks; ++number) {
+                    const std::string name = "l" + std::to_string(number);
+                    const auto lock = tables.lock("default", name);
+                    const bool reserved =
+                        lock && !lock->reserved_for.empty() && lock->reserved_until > tables.now();
+                    if (!reserved) engine::wake_for_lock(tables, "default", name);
+                }
+            },
+            [] {});
+        wake_lines();
+    });
 }
 
 void World::schedule_jobs() {

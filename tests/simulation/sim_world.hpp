@@ -11,6 +11,7 @@
 #include "backends/memory/memory_store.hpp"
 #include "backends/rows/row_ports.hpp"
 #include "simulation/sim_judge.hpp"
+#include "simulation/sim_locks.hpp"
 #include "simulation/sim_options.hpp"
 #include "simulation/sim_process.hpp"
 #include "simulation/sim_trace.hpp"
@@ -33,7 +34,7 @@ class World {
     // What a process sees of its world.
     void at(Millis when, std::function<void()> work);
     [[nodiscard]] Millis now() const { return now_; }
-    [[nodiscard]] StoreTime store_now() const { return store_start_ + now_; }
+    [[nodiscard]] StoreTime store_now() const;
     [[nodiscard]] SimRandom& random() { return random_; }
     [[nodiscard]] const Options& options() const { return options_; }
     [[nodiscard]] const std::map<std::string, engine::KindSetup>& kinds() const { return kinds_; }
@@ -54,9 +55,14 @@ class World {
               std::function<void(Result<engine::StoreReply>)> answer);
     void call(Process& from, engine::LockCommand command,
               std::function<void(Result<engine::LockReply>)> answer);
+    /// `ctx.lock`, which is the store's also where lock keys are a service's.
+    void call_store_lock(Process& from, engine::LockAcquire request,
+                         std::function<void(Result<engine::LockReply>)> answer);
 
     // The outside world.
     void take_effect(const RunRef& ref, const std::string& step);
+    /// It happens although its caller has gone on, or is dead, by then.
+    void take_effect_later(const RunRef& ref, Millis delay);
     [[nodiscard]] bool has_effect(const engine::RecordKey& key, const std::string& step) const;
 
  private:
@@ -72,7 +78,8 @@ class World {
 
     void run_until(Millis end);
     template <typename Port, typename Reply, typename Command>
-    void send(Process& from, Command command, std::function<void(Result<Reply>)> answer);
+    void send(Process& from, Command command, std::function<void(Result<Reply>)> answer,
+              bool may_go_outside = true);
     template <typename Port, typename Reply, typename Command>
     void execute(Command command, std::function<void(Result<Reply>)> answer);
     void executed(const engine::QueueCommand& command, const Result<engine::QueueReply>& reply,
@@ -88,6 +95,8 @@ class World {
 
     void start_worker(std::size_t slot);
     void schedule_faults();
+    void schedule_lock_service();
+    void wake_lines();
     void at_rate(double times_a_minute, const std::function<void()>& work);
     [[nodiscard]] Process* random_process();
     void schedule_jobs();
@@ -108,6 +117,7 @@ class World {
     Judge judge_;
     memory::MemoryStore store_;
     rows::RowPorts ports_;
+    LockService locks_;
     StoreTime store_start_;
     Millis now_{};
     std::uint64_t entries_ = 0;
