@@ -233,6 +233,7 @@ void Judge::resolved(const JobRow& row, const engine::Resolution& resolution) {
     if (resolution.kind == engine::Resolution::Kind::kSucceeded) {
         ++jobs_.at(row.job.id).successes;
     }
+    if (row.state == JobState::kSucceeded) key.succeeded = row.result;
 }
 
 void Judge::retried_dead(const JobRow& row) {

@@ -74,6 +74,7 @@ std::string describe(const Options& options) {
 std::map<std::string, KindSetup> draw_kinds(const Options& options, SimRandom& random) {
     KindSetup usual;
     usual.policy.timeout = random.between(options.lease, options.lease * 5);
+    usual.policy.lock_ttl = random.between(options.lease, options.lease * 2);
     usual.policy.grace = random.between(200ms, options.lease);
     usual.policy.retry.base = random.between(50ms, 1s);
     usual.policy.retry.cap = 5s;

@@ -90,7 +90,7 @@ void World::run() {
     constexpr int kLapses = 20;
     const auto poison = static_cast<int>(poison_.size());
     const Millis budget =
-        now_ + 5min + options_.lease * 60 + (options_.lease + 3s) * kLapses * poison;
+        now_ + 5min + options_.lease * 60 + (options_.lease * 2 + 3s) * kLapses * poison;
     while (violations().empty() && !at_rest() && now_ < budget) {
         answer_held(true);
         run_until(now_ + 1s);
