@@ -52,6 +52,12 @@ Options draw_options(std::uint64_t seed) {
     return options;
 }
 
+Options without_later_faults(Options options) {
+    options.leaps = options.store_drift = options.late_effects = 0.0;
+    options.lock_service = false;
+    return options;
+}
+
 std::string describe(const Options& options) {
     std::ostringstream out;
     out << "workers=" << options.workers << " concurrency=" << options.concurrency
@@ -74,7 +80,7 @@ std::string describe(const Options& options) {
 std::map<std::string, KindSetup> draw_kinds(const Options& options, SimRandom& random) {
     KindSetup usual;
     usual.policy.timeout = random.between(options.lease, options.lease * 5);
-    usual.policy.lock_ttl = random.between(options.lease, options.lease * 2);
+    usual.policy.lock_ttl = options.lease * 3 / 2;
     usual.policy.grace = random.between(200ms, options.lease);
     usual.policy.retry.base = random.between(50ms, 1s);
     usual.policy.retry.cap = 5s;

@@ -48,6 +48,8 @@ struct Options {
 };
 
 [[nodiscard]] Options draw_options(std::uint64_t seed);
+/// A seed of the corpus means the faults that there were when it was found.
+[[nodiscard]] Options without_later_faults(Options options);
 [[nodiscard]] std::string describe(const Options& options);
 
 /// How the simulated kinds are worked; their names say what they are.

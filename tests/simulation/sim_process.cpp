@@ -83,7 +83,7 @@ void Process::deliver(engine::Event event) {
 void Process::stop() {
     run_or_defer([this] {
         world_.trace(id_ + " gets a signal");
-        world_.mark("fault: stop");
+        if (!world_.ending()) world_.mark("fault: stop");
         deliver(event::StopRequested{});
         if (random_.chance(0.3)) {
             later(random_.between(10ms, 2s), [this] { deliver(event::StopNow{}); });
@@ -353,7 +353,8 @@ void Process::next_op(RunId run) {
             break;
         }
         case Op::Kind::kEffect:
-            if (!world_.healed() && random_.chance(world_.options().late_effects)) {
+            if (!world_.healed() && world_.options().late_effects > 0 &&
+                random_.chance(world_.options().late_effects)) {
                 world_.take_effect_later(handler.ref, random_.between(1ms, config_.lease * 2));
             } else {
                 world_.take_effect(handler.ref, {});

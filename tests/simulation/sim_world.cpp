@@ -48,7 +48,7 @@ World::World(const Options& options, bool prints)
       trace_(prints),
       judge_(kinds_),
       ports_(store_),
-      locks_(1.0 + options.drift * (2 * random_.next() - 1)),
+      locks_(1.0 + options.drift * (2 * SimRandom(options.seed ^ 0x10c5).next() - 1)),
       store_start_(store_.now()),
       timeout_(std::max(200ms, options.lease / 4)) {}
 
