@@ -409,6 +409,14 @@ void Judge::crashed(const std::string& worker) {
     paused_.erase(worker);
 }
 
+std::vector<std::string> Judge::committed() const {
+    std::vector<std::string> names;
+    for (const auto& [name, key] : keys_) {
+        if (key.by_commit) names.push_back(name);
+    }
+    return names;
+}
+
 void Judge::finish(Tables& tables) {
     for (const std::string& id : order_) {
         const auto row = find(tables, id);

@@ -60,6 +60,8 @@ class Judge {
     void violation(const std::string& guarantee, const std::string& what);
     [[nodiscard]] const std::vector<std::string>& violations() const { return violations_; }
     [[nodiscard]] const std::vector<std::string>& jobs() const { return order_; }
+    /// Kind and key of what succeeded with `ctx.commit`.
+    [[nodiscard]] std::vector<std::string> committed() const;
     [[nodiscard]] std::optional<engine::JobRow> find(engine::Tables& tables,
                                                      const std::string& job) const;
 

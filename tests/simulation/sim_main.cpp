@@ -15,7 +15,7 @@ using sekali::sim::Options;
 
 constexpr const char* kUsage =
     "usage: sekali-sim --seed N [--trace] | --seeds N [--from M]\n"
-    "       [--workers N] [--jobs N] [--twice]\n";
+    "       [--workers N] [--jobs N] [--twice] [--sqlite]\n";
 
 struct Request {
     std::uint64_t first = 0;
@@ -24,6 +24,7 @@ struct Request {
     std::size_t jobs = 0;
     bool prints = false;
     bool twice = false;
+    bool sqlite = false;
 };
 
 /// Runs by what happened in them.
@@ -33,7 +34,7 @@ Options options_of(const Request& request, std::uint64_t seed) {
     Options options = sekali::sim::draw_options(seed);
     if (request.workers != 0) options.workers = request.workers;
     if (request.jobs != 0) options.jobs = request.jobs;
-    return options;
+    return request.sqlite ? sekali::sim::on_sqlite(options) : options;
 }
 
 void print_run(std::uint64_t seed, const Options& options) {
@@ -81,6 +82,8 @@ bool parse(int argc, char** argv, Request& request) {
             request.prints = true;
         } else if (is("--twice")) {
             request.twice = true;
+        } else if (is("--sqlite")) {
+            request.sqlite = true;
         } else if (has_value && (is("--seed") || is("--from"))) {
             request.first = number();
         } else if (has_value && is("--seeds")) {

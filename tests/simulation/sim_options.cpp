@@ -49,6 +49,13 @@ Options draw_options(std::uint64_t seed) {
     options.lock_losses = options.lock_service ? sometimes(6.0) : 0.0;
     options.strangers = options.lock_service ? sometimes(6.0) : 0.0;
     options.late_effects = sometimes(0.2);
+    options.power_cuts = sometimes(6.0);
+    return options;
+}
+
+Options on_sqlite(Options options) {
+    options.sqlite = true;
+    options.proves_deaths = false;
     return options;
 }
 
@@ -74,6 +81,7 @@ std::string describe(const Options& options) {
         << " leaps=" << options.leaps << " store_drift=" << options.store_drift
         << " lock_service=" << options.lock_service << " lock_losses=" << options.lock_losses
         << " strangers=" << options.strangers << " late_effects=" << options.late_effects;
+    if (options.sqlite) out << " sqlite power_cuts=" << options.power_cuts;
     return out.str();
 }
 

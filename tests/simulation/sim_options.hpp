@@ -44,10 +44,14 @@ struct Options {
     bool lock_service = false;  ///< Lock keys are taken in a service outside the store first.
     double lock_losses = 0.0;   ///< Its restarts and failovers; times a minute.
     double strangers = 0.0;     ///< Others who take its locks; times a minute.
+    bool sqlite = false;        ///< The store is SQLite on a disk that loses what is not synced.
+    double power_cuts = 0.0;    ///< Of that disk and of all workers; times a minute.
     double late_effects = 0.0;  ///< The outside world acts after its caller has gone on.
 };
 
 [[nodiscard]] Options draw_options(std::uint64_t seed);
+/// The same world around another store, whose host cannot prove a death.
+[[nodiscard]] Options on_sqlite(Options options);
 /// A seed of the corpus means the faults that there were when it was found.
 [[nodiscard]] Options without_later_faults(Options options);
 [[nodiscard]] std::string describe(const Options& options);

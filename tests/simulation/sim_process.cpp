@@ -368,14 +368,16 @@ void Process::next_op(RunId run) {
             handler.waits = true;
             world_.judge().handler_commits({id_, run}, true);
             const bool fails = !world_.healed() && random_.chance(world_.options().failures / 4);
-            deliver(event::CommitRequested{run,
-                                           [fails](Transaction&) -> Result<void> {
-                                               if (fails)
-                                                   return Error{.code = ErrorCode::kRefused,
-                                                                .message = "constraint"};
-                                               return {};
-                                           },
-                                           "done by " + handler.ref.job_id});
+            deliver(event::CommitRequested{
+                run,
+                [fails, &store = world_.store(),
+                 name = handler.ref.record.kind + "/" +
+                        handler.ref.record.key](Transaction& transaction) -> Result<void> {
+                    store.write_effect(transaction, name);
+                    if (fails) return Error{.code = ErrorCode::kRefused, .message = "constraint"};
+                    return {};
+                },
+                "done by " + handler.ref.job_id});
             break;
         }
         case Op::Kind::kEnd:

@@ -12,6 +12,7 @@ using engine::JobRow;
 using engine::JobState;
 using engine::OwnerFate;
 using engine::Tables;
+using engine::Task;
 
 namespace {
 
@@ -47,14 +48,23 @@ World::World(const Options& options, bool prints)
       kinds_(draw_kinds(options, random_)),
       trace_(prints),
       judge_(kinds_),
-      ports_(store_),
+      store_(options.sqlite ? make_sqlite_store(host_clock(), options.seed)
+                            : make_memory_store(host_clock())),
+      ports_(*store_),
       locks_(1.0 + options.drift * (2 * SimRandom(options.seed ^ 0x10c5).next() - 1)),
-      store_start_(store_.now()),
       timeout_(std::max(200ms, options.lease / 4)) {}
 
 // What is still queued is answered while everything that the answers need is there.
 World::~World() {
-    store_.run_all();
+    store_->run_all();
+}
+
+/// The clock of the store's host runs a little too fast or too slow.
+SimStore::Clock World::host_clock() const {
+    return [this] {
+        const double ran = static_cast<double>(now_.count()) * (1.0 + options_.store_drift);
+        return Millis{static_cast<Millis::rep>(ran)};
+    };
 }
 
 void World::at(Millis when, std::function<void()> work) {
@@ -70,11 +80,6 @@ void World::run_until(Millis end) {
         if (!violations().empty()) return;
     }
     now_ = std::max(now_, end);
-}
-
-StoreTime World::store_now() const {
-    const double ran = static_cast<double>(now_.count()) * (1.0 + options_.store_drift);
-    return store_start_ + Millis{static_cast<Millis::rep>(ran)};
 }
 
 void World::run() {
@@ -98,8 +103,10 @@ void World::run() {
     if (violations().empty()) check_idle();
     if (violations().empty()) stop_all();
     if (!violations().empty()) return;
-    const auto finished = store_.read([this](Tables& tables) { judge_.finish(tables); });
+    const auto finished = store_->read([this](Tables& tables) { judge_.finish(tables); });
     if (!finished.ok()) judge_.violation("store", finished.error().message);
+    for (const std::string& key : store_->wrong_effects(judge_.committed()))
+        judge_.violation("G2", "what was written for " + key + " is not there once");
 }
 
 // ---- the wire and the store behind it
@@ -143,6 +150,7 @@ void World::send(Process& from, Command command, std::function<void(Result<Reply
     Millis delay = random_.between(0ms, 5ms);
     if (faulty && random_.chance(options_.late_request)) {
         delay = timeout_ + random_.between(0ms, options_.lease * 2);
+        late_until_ = std::max(late_until_, now_ + delay + options_.lease);
         mark("fault: late request");
     }
     const bool reply_lost = faulty && random_.chance(options_.lost_reply);
@@ -196,17 +204,17 @@ void World::step_soon() {
 }
 
 void World::step_store() {
-    store_.set_now(store_now());
     if (!healed_ && random_.chance(0.02)) {
         // A neighbour that fails makes the group fail: each is run again alone.
-        store_.submit({{.work = [](Tables&) { throw Failure(refused()); },
-                        .done = [](const Result<void>&) {}}});
+        store_->submit({{.work = [](Tables&) { throw Failure(refused()); },
+                         .done = [](const Result<void>&) {}}});
     }
-    store_.run_all();
+    store_->run_all();
+    if (store_->is_down()) fail_power();
     if (++steps_ % 64 == 0 || touched_all_) {
         touched_.insert(judge_.jobs().begin(), judge_.jobs().end());
     }
-    const auto looked = store_.read([this](Tables& tables) { judge_.look(tables, touched_); });
+    const auto looked = store_->read([this](Tables& tables) { judge_.look(tables, touched_); });
     if (!looked.ok()) judge_.violation("store", looked.error().message);
     touched_.clear();
     touched_all_ = false;
@@ -216,6 +224,17 @@ void World::step_store() {
         process->later(random_.between(0ms, 5ms),
                        [&process = *process] { process.deliver(engine::event::ChangeSeen{}); });
     }
+}
+
+/// Store and workers are on one host: all of them end together.
+void World::fail_power() {
+    mark("fault: power cut");
+    trace("the power fails");
+    for (std::size_t i = 0; i < processes_.size(); ++i)
+        processes_[i]->crash("without power");
+    for (const std::string& wrong : store_->restart())
+        judge_.violation("durability", wrong);
+    touched_.insert(judge_.jobs().begin(), judge_.jobs().end());
 }
 
 void World::executed(const engine::QueueCommand& command, const Result<engine::QueueReply>& reply,
@@ -305,11 +324,17 @@ void World::mark_reply(const engine::StoreCommand& command, const engine::StoreR
 }
 
 void World::transact(std::function<void(Tables&)> work, std::function<void()> done) {
-    store_.submit({{.work = std::move(work),
-                    .done = [this, done = std::move(done)](const Result<void>& result) {
-                        touched_all_ = true;
-                        if (result.ok()) done();
-                    }}});
+    Task task;
+    task.work = work;
+    ++transactions_open_;
+    task.done = [this, work, done = std::move(done)](const Result<void>& result) {
+        --transactions_open_;
+        touched_all_ = true;
+        if (result.ok()) return done();
+        // Whoever asked does so again, which is harmless: it was not applied.
+        at(now_ + 100ms, [this, work, done] { transact(work, done); });
+    };
+    store_->submit({std::move(task)});
     step_soon();
 }
 
@@ -344,7 +369,7 @@ void World::start_worker(std::size_t slot) {
     config.locks_in_store = !options_.lock_service;
     slots_[config.worker] = slot;
     const std::string id = config.worker;
-    if (options_.proves_deaths) store_.set_fate(id, OwnerFate::kAlive);
+    if (options_.proves_deaths) store_->set_fate(id, OwnerFate::kAlive);
     processes_.push_back(std::make_unique<Process>(*this, id, std::move(config)));
     processes_.back()->start();
 }
@@ -352,7 +377,8 @@ void World::start_worker(std::size_t slot) {
 void World::process_gone(Process& process) {
     const std::string id = process.id();
     if (options_.proves_deaths) {
-        at(now_ + random_.between(0ms, 50ms), [this, id] { store_.set_dead(id); });
+        at(now_ + random_.between(0ms, 50ms),
+           [this, id] { store_->set_fate(id, OwnerFate::kDead); });
     }
     at(now_ + random_.between(50ms, 1s), [this, slot = slots_.at(id)] { start_worker(slot); });
 }
@@ -394,6 +420,9 @@ void World::schedule_faults() {
             process->pause(random_.between(100ms, options_.lease * 3));
         }
     });
+    if (options_.sqlite) {
+        at_rate(options_.power_cuts, [this] { store_->cut_power_after(1 + random_.below(40)); });
+    }
     at_rate(options_.leaps, [this] {
         if (Process* process = random_process()) {
             process->leap(random_.between(100ms, options_.lease * 3));
@@ -551,7 +580,7 @@ void World::break_lock() {
 
 void World::answer_held(bool all) {
     std::vector<std::string> held;
-    const auto looked = store_.read([&](Tables& tables) {
+    const auto looked = store_->read([&](Tables& tables) {
         for (const std::string& id : judge_.jobs()) {
             const auto row = tables.job(id);
             if (row && row->state == JobState::kHeld) held.push_back(id);
@@ -587,14 +616,15 @@ void World::heal() {
     trace("everything is well from here on");
     healed_ = true;
     outage_until_ = stalled_until_ = now_;
+    store_->cut_power_after(0);
     for (std::size_t i = 0; i < processes_.size(); ++i)
         processes_[i]->resume();
 }
 
 bool World::at_rest() {
-    if (enqueues_open_ > 0) return false;
+    if (enqueues_open_ > 0 || transactions_open_ > 0 || now_ <= late_until_) return false;
     bool rests = true;
-    const auto looked = store_.read([&](Tables& tables) {
+    const auto looked = store_->read([&](Tables& tables) {
         for (const std::string& id : judge_.jobs()) {
             const auto row = judge_.find(tables, id);
             rests = rests && row && is_final(row->state);

@@ -8,12 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "backends/memory/memory_store.hpp"
 #include "backends/rows/row_ports.hpp"
 #include "simulation/sim_judge.hpp"
 #include "simulation/sim_locks.hpp"
 #include "simulation/sim_options.hpp"
 #include "simulation/sim_process.hpp"
+#include "simulation/sim_store.hpp"
 #include "simulation/sim_trace.hpp"
 
 namespace sekali::sim {
@@ -34,7 +34,8 @@ class World {
     // What a process sees of its world.
     void at(Millis when, std::function<void()> work);
     [[nodiscard]] Millis now() const { return now_; }
-    [[nodiscard]] StoreTime store_now() const;
+    [[nodiscard]] StoreTime store_now() const { return store_->now(); }
+    [[nodiscard]] SimStore& store() { return *store_; }
     [[nodiscard]] SimRandom& random() { return random_; }
     [[nodiscard]] const Options& options() const { return options_; }
     [[nodiscard]] const std::map<std::string, engine::KindSetup>& kinds() const { return kinds_; }
@@ -76,6 +77,7 @@ class World {
         }
     };
 
+    [[nodiscard]] SimStore::Clock host_clock() const;
     void run_until(Millis end);
     template <typename Port, typename Reply, typename Command>
     void send(Process& from, Command command, std::function<void(Result<Reply>)> answer,
@@ -91,6 +93,7 @@ class World {
     void mark_reply(const engine::StoreCommand& command, const engine::StoreReply& reply);
     void step_soon();
     void step_store();
+    void fail_power();
     void transact(std::function<void(engine::Tables&)> work, std::function<void()> done);
 
     void start_worker(std::size_t slot);
@@ -111,15 +114,14 @@ class World {
     void stop_all();
 
     Options options_;
+    Millis now_{};
     SimRandom random_;
     std::map<std::string, engine::KindSetup> kinds_;
     Trace trace_;
     Judge judge_;
-    memory::MemoryStore store_;
+    std::unique_ptr<SimStore> store_;
     rows::RowPorts ports_;
     LockService locks_;
-    StoreTime store_start_;
-    Millis now_{};
     std::uint64_t entries_ = 0;
     std::priority_queue<Entry, std::vector<Entry>, std::greater<>> heap_;
     std::vector<std::unique_ptr<Process>> processes_;  ///< Also those that are gone.
@@ -135,6 +137,8 @@ class World {
     bool changed_ = false;  ///< Something was written since the workers were told.
     std::set<std::string> poison_;
     std::size_t enqueues_open_ = 0;
+    std::size_t transactions_open_ = 0;
+    Millis late_until_{};  ///< Until then a request may arrive whose lease is new.
     std::map<std::tuple<engine::RecordKey, std::string>, std::size_t> effects_;
     std::map<std::string, std::size_t> marks_;
     bool healed_ = false;

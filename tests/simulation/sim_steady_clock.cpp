@@ -1,0 +1,7 @@
+#include "base/clock.hpp"
+
+// The linker puts this in the place of `base::steady_now`: a group commit that looks at the time
+// would make every run another one.
+extern "C" std::chrono::steady_clock::time_point __wrap__ZN6sekali4base10steady_nowEv() {
+    return {};
+}
