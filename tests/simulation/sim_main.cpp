@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 
+#include "base/clock.hpp"
 #include "simulation/sim_world.hpp"
 
 // One seed, with its story, or many, with the share of runs in which each fault really fired.
@@ -14,7 +15,7 @@ namespace {
 using sekali::sim::Options;
 
 constexpr const char* kUsage =
-    "usage: sekali-sim --seed N [--trace] | --seeds N [--from M]\n"
+    "usage: sekali-sim --seed N [--trace] | --seeds N [--from M | --fresh]\n"
     "       [--workers N] [--jobs N] [--twice] [--sqlite]\n";
 
 struct Request {
@@ -82,6 +83,8 @@ bool parse(int argc, char** argv, Request& request) {
             request.prints = true;
         } else if (is("--twice")) {
             request.twice = true;
+        } else if (is("--fresh")) {
+            request.first = static_cast<std::uint64_t>(sekali::base::wall_ms()) * 1000;
         } else if (is("--sqlite")) {
             request.sqlite = true;
         } else if (has_value && (is("--seed") || is("--from"))) {
