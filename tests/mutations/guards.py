@@ -16,6 +16,14 @@ MACHINE_CLAIMS = "src/engine/worker_machine_claims.cpp"
 MACHINE_RUNS = "src/engine/worker_machine_runs.cpp"
 MACHINE_LEASES = "src/engine/worker_machine_leases.cpp"
 
+SETUP = "src/backends/sqlite/setup.cpp"
+EFFECTS = "src/backends/sqlite/effects.cpp"
+GROUP = "src/backends/sqlite/group_commit.cpp"
+KNOWN = "src/backends/sqlite/known_rows.cpp"
+JOBS = "src/backends/sqlite/tables_jobs.cpp"
+TIME = "src/backends/sqlite/store_time.cpp"
+SQL = "src/backends/sqlite/sql.cpp"
+
 STORE = "store_conformance"
 LOCK = "lock_conformance"
 ENGINE = "engine_test"
@@ -27,8 +35,9 @@ class Mutation:
     file: str
     text: str  # stands in the file exactly once
     instead: str
-    target: str  # the test program that is built
+    target: str  # the test program that is built; none where the simulator is to find it
     tests: str  # a regular expression for ctest: at least one of these turns red
+    simulator: tuple = ()  # what `sekali-sim` is told beside the seeds
 
 
 MUTATIONS = [
@@ -212,4 +221,44 @@ MUTATIONS = [
              "    wake_for_key(tables_, record_key(request_.job));\n    reply.state",
              "    reply.state",
              STORE, r"(LinesConformance|BeginConformance|SettleConformance)\."),
+
+    # ---- what SQLite keeps, also through power cuts
+    Mutation("an answered commit is on the disk", SETUP,
+             '? "PRAGMA synchronous = FULL"', '? "PRAGMA synchronous = NORMAL"',
+             "", "", ("--sqlite",)),
+    Mutation("effects that failed are undone", EFFECTS,
+             "        Query(statements_, Sql::kSavepointRollBack).run();\n", "",
+             "", "", ("--sqlite",)),
+    Mutation("known rows are forgotten when a group is undone", GROUP,
+             "    tables_.rolled_back();\n", "",
+             "", "", ("--sqlite",)),
+    Mutation("known rows follow their changes", KNOWN,
+             "    std::apply([&](const auto&... field) { (assign(field), ...); },"
+             " kJobChangingFields);", "    static_cast<void>(assign);",
+             "", "", ("--sqlite",)),
+    Mutation("a finished job is no live one", JOBS,
+             "    known_.forget_job(row.job.id);\n    not_finished_.clear();",
+             "    not_finished_.clear();",
+             "", "", ("--sqlite",)),
+    Mutation("who waits is known to wait", JOBS,
+             "    known_.change(row);\n    note_wait(row);", "    known_.change(row);",
+             "", "", ("--sqlite",)),
+    Mutation("a boot starts above all times that were stored", TIME,
+             "std::max(StoreTime{Millis{hooks_.wall_ms()}}, bound_)",
+             "StoreTime{Millis{hooks_.wall_ms()}}",
+             "", "", ("--sqlite",)),
+    Mutation("a delayed job is promoted when it is due", SQL,
+             "state = 0 AND run_at <= ?2 ORDER BY run_at LIMIT ?3",
+             "state = 0 AND run_at <= ?2 + 2000 ORDER BY run_at LIMIT ?3",
+             "", "", ("--sqlite",)),
+    Mutation("a lock row keeps its fence", SQL,
+             '"(owner, token, job_id, fence, lease_until, reserved_for, reserved_until) = "\n'
+             '        "(?3, ?4, ?5, ?6, ?7, ?8, ?9)"',
+             '"(owner, token, job_id, lease_until, reserved_for, reserved_until) = "\n'
+             '        "(?3, ?4, ?5, ?7, ?8, ?9)"',
+             "", "", ("--sqlite",)),
+    Mutation("a step keeps its answer", SQL,
+             '"(epoch, call, place, done, result) = (?5, ?6, ?7, ?8, ?9)"',
+             '"(epoch, call, place, result) = (?5, ?6, ?7, ?9)"',
+             "", "", ("--sqlite",)),
 ]

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Takes the protocol's guards out, one at a time, and shows that a test notices.
 
-usage: mutations.py [--check] [--only WORD] [--sample N] [--seed S] [--jobs N]
+usage: mutations.py [--check] [--simulator] [--only WORD] [--sample N] [--seed S] [--jobs N]
 
 Works on a copy of the tracked files as they are now. Fails when a mutation survives, does not
 build, or its text no longer stands in the tree exactly once; `--check` looks at nothing else.
+What the conformance suites cannot see is left to the simulator; `--simulator` leaves all to it
+first, and says after how many seeds it found each.
 """
 
 import argparse
@@ -23,6 +25,9 @@ TOP = pathlib.Path(__file__).resolve().parents[2]
 # The protocol is written once for all backends, so the one that needs no disk is enough.
 OTHER_BACKENDS = "/(sqlite|postgres)$"
 SECONDS_A_TEST = 60
+SEEDS = 3000
+SEEDS_ON_SQLITE = 1000
+SECONDS_OF_SEEDS = 600
 LONGEST_QUOTE = 100
 
 
@@ -48,9 +53,11 @@ class Laboratory:
     def __init__(self, place, jobs):
         self.tree = place / "tree"
         self.build = self.tree / "build" / "dev"
+        self.fast_build = self.tree / "build" / "release"
         self.jobs = str(jobs)
         copy_tree(self.tree)
         self.call("cmake", "--preset", "dev", "--log-level=NOTICE", cwd=self.tree)
+        self.call("cmake", "--preset", "release", "--log-level=NOTICE", cwd=self.tree)
 
     @staticmethod
     def call(*command, cwd):
@@ -62,6 +69,24 @@ class Laboratory:
 
     def make(self, *targets):
         self.call("ninja", "-j", self.jobs, *targets, cwd=self.build)
+
+    def simulate(self, arguments):
+        """After how many seeds the simulator found something, and what; (0, "") where nothing."""
+        self.call("ninja", "-j", self.jobs, "sekali-sim", cwd=self.fast_build)
+        seeds = SEEDS_ON_SQLITE if "--sqlite" in arguments else SEEDS
+        try:
+            done = subprocess.run(["./sekali-sim", "--seeds", str(seeds), "--until-failure",
+                                   *arguments], cwd=self.fast_build, text=True, check=False,
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                  timeout=SECONDS_OF_SEEDS)
+        except subprocess.TimeoutExpired:
+            return 1, "a run does not end"
+        if done.returncode == 0:
+            return 0, ""
+        seed = re.search(r"^seed (\d+) ", done.stdout, re.M)
+        said = re.search(r"^  (\S.*)$", done.stdout, re.M)
+        crashed = done.stdout.strip().splitlines()[-1:] or [f"status {done.returncode}"]
+        return int(seed[1]) + 1 if seed else 1, said[1] if said and seed else crashed[0]
 
     def test(self, pattern):
         """The tests that are red, each with the first thing that it said, and how many ran."""
@@ -93,12 +118,19 @@ class Laboratory:
         return " ".join(words)
 
 
-def try_mutation(laboratory, mutation):
+def try_mutation(laboratory, mutation, simulator_first):
     """What caught it and what that said, or nothing where it survived."""
     file = laboratory.tree / mutation.file
     whole = file.read_text(encoding="utf-8")
     file.write_text(whole.replace(mutation.text, mutation.instead), encoding="utf-8")
     try:
+        if simulator_first or not mutation.tests:
+            seeds, said = laboratory.simulate(mutation.simulator)
+            if seeds:
+                name = " ".join(["sekali-sim", *mutation.simulator])
+                return {f"{name}, {seeds} seed{'s' * (seeds > 1)}": said}
+        if not mutation.tests:
+            return {}
         laboratory.make(mutation.target)
         return laboratory.test(mutation.tests)[0]
     finally:
@@ -117,35 +149,48 @@ def report(mutation, red):
     print(f"| {mutation.guard} | {change} | {first}{more} | {shown(red[first])} |", flush=True)
 
 
-def run(mutations, jobs):
+def check_unchanged(laboratory, mutations):
+    failures = []
+    for pattern in sorted({mutation.tests for mutation in mutations if mutation.tests}):
+        red, count = laboratory.test(pattern)
+        if red or count == 0:
+            failures.append(f"{pattern}: {len(red)} of {count} tests are red unchanged")
+    for arguments in sorted({mutation.simulator for mutation in mutations if not mutation.tests}):
+        seeds, said = laboratory.simulate(arguments)
+        if seeds:
+            failures.append(f"sekali-sim {' '.join(arguments)}: red unchanged: {said}")
+    return failures
+
+
+def run(mutations, jobs, simulator_first):
     failures = []
     with tempfile.TemporaryDirectory(prefix="sekali-mutations-") as place:
         laboratory = Laboratory(pathlib.Path(place), jobs)
-        laboratory.make(*sorted({mutation.target for mutation in mutations}))
-        for pattern in sorted({mutation.tests for mutation in mutations}):
-            red, count = laboratory.test(pattern)
-            if red or count == 0:
-                failures.append(f"{pattern}: {len(red)} of {count} tests are red unchanged")
+        targets = {mutation.target for mutation in mutations if mutation.target}
+        if targets:
+            laboratory.make(*sorted(targets))
+        failures = check_unchanged(laboratory, mutations)
         if failures:
             return failures
         print("| guard | mutation | caught by | what the test said |\n|---|---|---|---|",
               flush=True)
         for mutation in mutations:
             try:
-                red = try_mutation(laboratory, mutation)
+                red = try_mutation(laboratory, mutation, simulator_first)
             except RuntimeError as error:
                 failures.append(f"{mutation.guard}: does not build: {error}")
                 continue
             if red:
                 report(mutation, red)
             else:
-                failures.append(f"{mutation.guard}: survived {mutation.tests}")
+                failures.append(f"{mutation.guard}: survived {mutation.tests or 'sekali-sim'}")
     return failures
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--check", action="store_true", help="only whether each text still applies")
+    parser.add_argument("--simulator", action="store_true", help="the simulator looks first")
     parser.add_argument("--only", default="", help="guards whose name holds this word")
     parser.add_argument("--sample", type=int, metavar="N", help="some of them")
     parser.add_argument("--seed", type=int, help="which ones")
@@ -158,7 +203,7 @@ def main():
                                                     min(options.sample, len(mutations)))
         mutations = [mutations[i] for i in sorted(picked)]
     if not failures and not options.check:
-        failures = run(mutations, options.jobs)
+        failures = run(mutations, options.jobs, options.simulator)
     for failure in failures:
         print(f"mutations: {failure}", file=sys.stderr)
     print(f"mutations: {len(mutations)} guards, {len(failures)} failures", file=sys.stderr)

@@ -15,7 +15,7 @@ namespace {
 using sekali::sim::Options;
 
 constexpr const char* kUsage =
-    "usage: sekali-sim --seed N [--trace] | --seeds N [--from M | --fresh]\n"
+    "usage: sekali-sim --seed N [--trace] | --seeds N [--from M | --fresh] [--until-failure]\n"
     "       [--workers N] [--jobs N] [--twice] [--sqlite]\n";
 
 struct Request {
@@ -26,6 +26,7 @@ struct Request {
     bool prints = false;
     bool twice = false;
     bool sqlite = false;
+    bool until_failure = false;
 };
 
 /// Runs by what happened in them.
@@ -83,6 +84,8 @@ bool parse(int argc, char** argv, Request& request) {
             request.prints = true;
         } else if (is("--twice")) {
             request.twice = true;
+        } else if (is("--until-failure")) {
+            request.until_failure = true;
         } else if (is("--fresh")) {
             request.first = static_cast<std::uint64_t>(sekali::base::wall_ms()) * 1000;
         } else if (is("--sqlite")) {
@@ -112,7 +115,7 @@ int main(int argc, char** argv) {
     }
     Shares shares;
     std::uint64_t failed = 0;
-    for (std::uint64_t i = 0; i < request.count; ++i)
+    for (std::uint64_t i = 0; i < request.count && !(request.until_failure && failed > 0); ++i)
         failed += run_seed(request, request.first + i, shares) ? 0 : 1;
     if (request.count > 1) print_shares(shares, request.count);
     std::cout << request.count << " seeds from " << request.first << ", revision "

@@ -128,6 +128,8 @@ class SqliteSimStore final : public SimStore {
         disk_.restart();
         ++boots_;
         booted_ = clock_();
+        // Wall clocks are set by people, and by batteries.
+        wall_ahead_ = random_.between(Millis{-3'600'000}, Millis{10'000});
         // The power may fail again while what was left is recovered.
         if (random_.chance(0.3)) disk_.fail_after(1 + random_.below(20));
         try {
@@ -157,7 +159,7 @@ class SqliteSimStore final : public SimStore {
         options.log_limit_bytes = kLogLimit;
         options.clock.boot_id = [this] { return "boot " + std::to_string(boots_); };
         options.clock.boot_ms = [this] { return (clock_() - booted_).count(); };
-        options.clock.wall_ms = [this] { return kWallAtStart + clock_().count(); };
+        options.clock.wall_ms = [this] { return kWallAtStart + (clock_() + wall_ahead_).count(); };
         running_ = std::make_unique<Running>(options, gate_);
     }
 
@@ -238,6 +240,7 @@ class SqliteSimStore final : public SimStore {
     std::int64_t last_number_ = 0;
     std::size_t boots_ = 1;
     Millis booted_{};
+    Millis wall_ahead_{};
     std::optional<StoreTime> former_now_;  ///< While what was done before a power cut is told.
 };
 
