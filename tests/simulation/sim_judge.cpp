@@ -265,7 +265,7 @@ void Judge::look_at_job(Tables& tables, const std::string& id) {
     JobFacts& facts = jobs_.at(id);
     const auto row = find(tables, id);
     if (!row) {
-        violation("G1", id + " is gone");
+        if (!is_queued_(id)) violation("G1", id + " is gone");
         return;
     }
     if (facts.ended && row->state != *facts.ended) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -28,7 +29,10 @@ struct HandlerId {
 /// guarantee of DESIGN section 2 it breaks. It keeps its own account and believes no row.
 class Judge {
  public:
-    explicit Judge(const std::map<std::string, engine::KindSetup>& kinds) : kinds_(kinds) {}
+    /// `is_queued`: whether a queue beside the store has this job.
+    Judge(const std::map<std::string, engine::KindSetup>& kinds,
+          std::function<bool(const std::string& job)> is_queued)
+        : kinds_(kinds), is_queued_(std::move(is_queued)) {}
 
     // What the store executed.
     void accepted(const engine::Envelope& job, Millis delay, StoreTime now);
@@ -119,6 +123,7 @@ class Judge {
     void mark_settled(const RunRef& ref);
 
     const std::map<std::string, engine::KindSetup>& kinds_;
+    const std::function<bool(const std::string&)> is_queued_;
     std::map<std::string, JobFacts> jobs_;
     std::vector<std::string> order_;
     std::map<std::string, KeyFacts> keys_;

@@ -50,6 +50,9 @@ Options draw_options(std::uint64_t seed) {
     options.strangers = options.lock_service ? sometimes(6.0) : 0.0;
     options.late_effects = sometimes(0.2);
     options.power_cuts = sometimes(6.0);
+    options.broker = random.chance(0.3);
+    options.disconnects = options.broker ? sometimes(10.0) : 0.0;
+    options.published_twice = options.broker ? sometimes(0.3) : 0.0;
     return options;
 }
 
@@ -61,7 +64,7 @@ Options on_sqlite(Options options) {
 
 Options without_later_faults(Options options) {
     options.leaps = options.store_drift = options.late_effects = 0.0;
-    options.lock_service = false;
+    options.lock_service = options.broker = false;
     return options;
 }
 
@@ -80,7 +83,9 @@ std::string describe(const Options& options) {
         << " misbehaviour=" << options.misbehaviour << " failures=" << options.failures
         << " leaps=" << options.leaps << " store_drift=" << options.store_drift
         << " lock_service=" << options.lock_service << " lock_losses=" << options.lock_losses
-        << " strangers=" << options.strangers << " late_effects=" << options.late_effects;
+        << " strangers=" << options.strangers << " late_effects=" << options.late_effects
+        << " broker=" << options.broker << " disconnects=" << options.disconnects
+        << " published_twice=" << options.published_twice;
     if (options.sqlite) out << " sqlite power_cuts=" << options.power_cuts;
     return out.str();
 }

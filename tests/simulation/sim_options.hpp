@@ -44,6 +44,9 @@ struct Options {
     bool lock_service = false;  ///< Lock keys are taken in a service outside the store first.
     double lock_losses = 0.0;   ///< Its restarts and failovers; times a minute.
     double strangers = 0.0;     ///< Others who take its locks; times a minute.
+    bool broker = false;        ///< Jobs come from a queue without custody.
+    double disconnects = 0.0;   ///< Of a worker from it; times a minute.
+    double published_twice = 0.0;
     bool sqlite = false;        ///< The store is SQLite on a disk that loses what is not synced.
     double power_cuts = 0.0;    ///< Of that disk and of all workers; times a minute.
     double late_effects = 0.0;  ///< The outside world acts after its caller has gone on.

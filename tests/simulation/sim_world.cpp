@@ -47,7 +47,7 @@ World::World(const Options& options, bool prints)
       random_(options.seed ^ 0x5ca1ab1eULL),
       kinds_(draw_kinds(options, random_)),
       trace_(prints),
-      judge_(kinds_),
+      judge_(kinds_, [this](const std::string& job) { return broker_.has(job); }),
       store_(options.sqlite ? make_sqlite_store(host_clock(), options.seed)
                             : make_memory_store(host_clock())),
       ports_(*store_),
@@ -89,6 +89,7 @@ void World::run() {
     schedule_jobs();
     schedule_faults();
     schedule_lock_service();
+    schedule_broker();
     run_until(options_.span);
     heal();
     // Where deaths are not proven a poison job is held after twenty lapses, one after the other.
@@ -161,12 +162,28 @@ void World::send(Process& from, Command command, std::function<void(Result<Reply
         }
         from.later(random_.between(0ms, 5ms), [once, reply = std::move(reply)] { once(reply); });
     };
-    at(now_ + delay, [this, command = std::move(command), reply_to, may_go_outside]() mutable {
+    at(now_ + delay, [this, command = std::move(command), reply_to, may_go_outside, &from, once,
+                      open, reply_lost]() mutable {
         if constexpr (std::is_same_v<Command, engine::LockCommand>) {
             const bool is_new = std::holds_alternative<engine::LockAcquire>(command);
             const bool outside =
                 options_.lock_service && may_go_outside && (is_new || locks_.knows(command));
             if (outside) return reply_to(locks_.execute(command, now_));
+        }
+        if constexpr (std::is_same_v<Command, engine::QueueCommand>) {
+            auto reply = options_.broker ? ask_broker(command) : std::nullopt;
+            const bool delivers = reply && std::holds_alternative<engine::Claimed>(*reply);
+            // Deliveries that nobody took come back when their connection breaks.
+            if (delivers && (reply_lost || !*open || !from.alive())) {
+                return broker_.disconnect(from.id());
+            }
+            if (delivers) {
+                return from.later(0ms, [this, &from, once, open, reply = *std::move(reply)] {
+                    if (!*open) broker_.disconnect(from.id());
+                    once(reply);
+                });
+            }
+            if (reply) return reply_to(*std::move(reply));
         }
         execute<Port, Reply>(std::move(command), std::move(reply_to));
     });
@@ -365,7 +382,7 @@ void World::start_worker(std::size_t slot) {
     config.prefetch = options_.prefetch;
     config.lease = options_.lease;
     config.grace = random_.between(500ms, 3s);
-    config.queue = ports_.traits();
+    config.queue = options_.broker ? engine::QueueTraits{} : ports_.traits();
     config.locks_in_store = !options_.lock_service;
     slots_[config.worker] = slot;
     const std::string id = config.worker;
@@ -376,6 +393,7 @@ void World::start_worker(std::size_t slot) {
 
 void World::process_gone(Process& process) {
     const std::string id = process.id();
+    broker_.disconnect(id);
     if (options_.proves_deaths) {
         at(now_ + random_.between(0ms, 50ms),
            [this, id] { store_->set_fate(id, OwnerFate::kDead); });
@@ -434,6 +452,49 @@ void World::schedule_faults() {
     at_rate(options_.cancels, [this] { meddle(); });
 }
 
+void World::schedule_broker() {
+    at_rate(options_.disconnects, [this] {
+        Process* process = random_process();
+        if (process == nullptr) return;
+        mark("fault: disconnect from the queue");
+        trace(process->id() + " loses its connection to the queue");
+        broker_.disconnect(process->id());
+    });
+}
+
+/// What the broker does with it; nothing where it is about a job that the store has in custody, or
+/// may have.
+std::optional<engine::QueueReply> World::ask_broker(const engine::QueueCommand& command) {
+    if (const auto* claim = std::get_if<engine::Claim>(&command)) {
+        engine::Claimed claimed = broker_.deliver(*claim);
+        for (const auto& delivery : claimed.deliveries)
+            trace("queue: " + delivery.row.job.id + " to " + delivery.row.owner);
+        if (claimed.deliveries.empty()) return std::nullopt;
+        return claimed;
+    }
+    if (const auto* acknowledged = std::get_if<engine::Acknowledge>(&command)) {
+        if (broker_.acknowledge(acknowledged->run)) mark("queue: acknowledged");
+        return engine::Done{};
+    }
+    if (const auto* back = std::get_if<engine::Return>(&command)) {
+        if (!broker_.give_back(back->run)) return std::nullopt;
+        mark("queue: given back");
+        return engine::Done{};
+    }
+    return std::nullopt;
+}
+
+/// The producer may not hear that it was accepted, and publish it again.
+void World::publish(const engine::EnqueueRequest& request) {
+    judge_.accepted(request.job, 0ms, store_now());
+    trace("publish " + request.job.id + " " + request.job.kind + "/" + request.job.key);
+    broker_.publish(request.job);
+    if (!random_.chance(options_.published_twice)) return;
+    mark("fault: published twice");
+    at(now_ + random_.between(0ms, options_.lease * 2),
+       [this, request] { broker_.publish(request.job); });
+}
+
 void World::schedule_lock_service() {
     if (!options_.lock_service) return;
     at_rate(options_.lock_losses * 10, [this] { locks_.replicate(); });
@@ -478,8 +539,11 @@ void World::wake_lines() {
 
 void World::schedule_jobs() {
     for (std::size_t number = 1; number <= options_.jobs; ++number) {
-        at(random_.between(0ms, options_.span / 2),
-           [this, request = draw_job(number)] { enqueue(request); });
+        at(random_.between(0ms, options_.span / 2), [this, request = draw_job(number)] {
+            // A delay and a unique slot are the store's, whatever delivers the job.
+            const bool plain = !request.delay && request.job.unique_key.empty();
+            options_.broker&& plain ? publish(request) : enqueue(request);
+        });
     }
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "backends/rows/row_ports.hpp"
+#include "simulation/sim_broker.hpp"
 #include "simulation/sim_judge.hpp"
 #include "simulation/sim_locks.hpp"
 #include "simulation/sim_options.hpp"
@@ -99,6 +100,9 @@ class World {
     void start_worker(std::size_t slot);
     void schedule_faults();
     void schedule_lock_service();
+    void schedule_broker();
+    void publish(const engine::EnqueueRequest& request);
+    [[nodiscard]] std::optional<engine::QueueReply> ask_broker(const engine::QueueCommand& command);
     void wake_lines();
     void at_rate(double times_a_minute, const std::function<void()>& work);
     [[nodiscard]] Process* random_process();
@@ -122,6 +126,7 @@ class World {
     std::unique_ptr<SimStore> store_;
     rows::RowPorts ports_;
     LockService locks_;
+    Broker broker_;
     std::uint64_t entries_ = 0;
     std::priority_queue<Entry, std::vector<Entry>, std::greater<>> heap_;
     std::vector<std::unique_ptr<Process>> processes_;  ///< Also those that are gone.
