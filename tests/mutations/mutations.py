@@ -149,13 +149,16 @@ def report(mutation, red):
     print(f"| {mutation.guard} | {change} | {first}{more} | {shown(red[first])} |", flush=True)
 
 
-def check_unchanged(laboratory, mutations):
+def check_unchanged(laboratory, mutations, simulator_first):
     failures = []
-    for pattern in sorted({mutation.tests for mutation in mutations if mutation.tests}):
+    patterns = {mutation.tests for mutation in mutations if mutation.tests}
+    for pattern in sorted(patterns if not simulator_first else {}):
         red, count = laboratory.test(pattern)
         if red or count == 0:
             failures.append(f"{pattern}: {len(red)} of {count} tests are red unchanged")
-    for arguments in sorted({mutation.simulator for mutation in mutations if not mutation.tests}):
+    simulated = {mutation.simulator for mutation in mutations
+                 if simulator_first or not mutation.tests}
+    for arguments in sorted(simulated):
         seeds, said = laboratory.simulate(arguments)
         if seeds:
             failures.append(f"sekali-sim {' '.join(arguments)}: red unchanged: {said}")
@@ -167,9 +170,9 @@ def run(mutations, jobs, simulator_first):
     with tempfile.TemporaryDirectory(prefix="sekali-mutations-") as place:
         laboratory = Laboratory(pathlib.Path(place), jobs)
         targets = {mutation.target for mutation in mutations if mutation.target}
-        if targets:
+        if targets and not simulator_first:
             laboratory.make(*sorted(targets))
-        failures = check_unchanged(laboratory, mutations)
+        failures = check_unchanged(laboratory, mutations, simulator_first)
         if failures:
             return failures
         print("| guard | mutation | caught by | what the test said |\n|---|---|---|---|",
