@@ -53,6 +53,7 @@ Options draw_options(std::uint64_t seed) {
     options.broker = random.chance(0.3);
     options.disconnects = options.broker ? sometimes(10.0) : 0.0;
     options.published_twice = options.broker ? sometimes(0.3) : 0.0;
+    options.honours_keys = random.chance(0.5);
     return options;
 }
 
@@ -84,8 +85,8 @@ std::string describe(const Options& options) {
         << " leaps=" << options.leaps << " store_drift=" << options.store_drift
         << " lock_service=" << options.lock_service << " lock_losses=" << options.lock_losses
         << " strangers=" << options.strangers << " late_effects=" << options.late_effects
-        << " broker=" << options.broker << " disconnects=" << options.disconnects
-        << " published_twice=" << options.published_twice;
+        << " honours_keys=" << options.honours_keys << " broker=" << options.broker
+        << " disconnects=" << options.disconnects << " published_twice=" << options.published_twice;
     if (options.sqlite) out << " sqlite power_cuts=" << options.power_cuts;
     return out.str();
 }

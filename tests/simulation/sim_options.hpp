@@ -44,6 +44,7 @@ struct Options {
     bool lock_service = false;  ///< Lock keys are taken in a service outside the store first.
     double lock_losses = 0.0;   ///< Its restarts and failovers; times a minute.
     double strangers = 0.0;     ///< Others who take its locks; times a minute.
+    bool honours_keys = false;  ///< The outside world does nothing twice for one step key.
     bool broker = false;        ///< Jobs come from a queue without custody.
     double disconnects = 0.0;   ///< Of a worker from it; times a minute.
     double published_twice = 0.0;

@@ -4,6 +4,8 @@
 #include <array>
 #include <cstdio>
 
+#include "client/step_key.hpp"
+
 namespace sekali::sim {
 
 using namespace std::chrono_literals;
@@ -31,6 +33,19 @@ std::string job_id(std::size_t number) {
     char text[40];
     std::snprintf(text, sizeof text, "00000000-0000-7000-8000-%012zu", number);
     return text;
+}
+
+constexpr std::array kBeginNames{"started", "parked", "ended", "held", "gone"};
+constexpr std::array kSettledNames{"applied", "superseded", "lock fenced", "effects failed"};
+constexpr std::array kOutcomeNames{"success", "retry",   "permanent",   "snooze", "cancel",
+                                   "timeout", "crashed", "interrupted", "hold"};
+constexpr std::array kEnqueuedNames{"enqueued", "duplicate", "replaced", "key reused", "id taken"};
+constexpr std::array kResolutionNames{"succeeded", "rerun", "dead"};
+constexpr std::array kAdminNames{"done", "requested", "not found", "wrong state", "slot taken"};
+
+template <typename Names, typename Enum>
+std::string name_of(const Names& names, Enum value) {
+    return names.at(static_cast<std::size_t>(value));
 }
 
 template <typename Port>
@@ -284,16 +299,15 @@ void World::executed(const engine::StoreCommand& command, const Result<engine::S
         const auto& answer = std::get<engine::BeginReply>(*reply);
         touched_.insert(begin->run.job_id);
         trace("store: begin " + begin->run.job_id + " by " + begin->run.worker + " -> " +
-              std::to_string(answer.index()));
+              kBeginNames.at(answer.index()));
         judge_.begun(*begin, answer, now);
     } else if (const auto* settle = std::get_if<engine::Settle>(&command)) {
         const auto& answer = std::get<engine::Settled>(*reply);
         touched_.insert(settle->run.job_id);
-        trace("store: settle " + settle->run.job_id + " epoch " +
-              std::to_string(settle->run.epoch) + " outcome " +
-              std::to_string(static_cast<int>(settle->outcome.kind)) + " -> " +
-              std::to_string(static_cast<int>(answer.kind)) + " " +
-              std::string(to_string(answer.state)));
+        trace(
+            "store: settle " + settle->run.job_id + " epoch " + std::to_string(settle->run.epoch) +
+            " as " + name_of(kOutcomeNames, settle->outcome.kind) + " -> " +
+            name_of(kSettledNames, answer.kind) + ", now " + std::string(to_string(answer.state)));
         judge_.settled(*settle, answer, effects_ran, now);
     } else if (const auto* answer = std::get_if<engine::Answer>(&command)) {
         touched_.insert(answer->run.job_id);
@@ -325,14 +339,12 @@ void World::executed(const engine::LockCommand& command, const Result<engine::Lo
 
 void World::mark_reply(const engine::StoreCommand& command, const engine::StoreReply& reply) {
     if (const auto* begin = std::get_if<engine::BeginReply>(&reply)) {
-        constexpr std::array kNames{"started", "parked", "ended", "held", "gone"};
-        mark(std::string("begin: ") + kNames.at(begin->index()));
+        mark(std::string("begin: ") + kBeginNames.at(begin->index()));
         const auto* started = std::get_if<engine::Started>(begin);
         if (started != nullptr && started->probe_first) mark("begin: probe first");
         if (started != nullptr && started->ask_in_step) mark("begin: ask in step");
     } else if (const auto* settled = std::get_if<engine::Settled>(&reply)) {
-        constexpr std::array kNames{"applied", "superseded", "lock fenced", "effects failed"};
-        mark(std::string("settle: ") + kNames.at(static_cast<std::size_t>(settled->kind)));
+        mark("settle: " + name_of(kSettledNames, settled->kind));
         const auto* settle = std::get_if<engine::Settle>(&command);
         if (settle != nullptr && !settle->outcome.process_gone) mark("settle: still alive");
     } else if (const auto* pass = std::get_if<engine::Recovered>(&reply)) {
@@ -359,7 +371,15 @@ void World::transact(std::function<void(Tables&)> work, std::function<void()> do
 
 void World::take_effect(const RunRef& ref, const std::string& step) {
     trace("outside: " + ref.job_id + " " + step);
-    ++effects_[{ref.record, step}];
+    Effect& effect = effects_[{ref.record, step}];
+    const std::string key = client::step_key(ref.record, step);
+    if (effect.times == 0) effect.step_key = key;
+    if (key != effect.step_key) judge_.violation("G5", ref.job_id + " has another key for " + step);
+    if (effect.times == 0 || !options_.honours_keys) {
+        if (++effect.times > 1) mark("outside: happened again");
+    } else {
+        mark("outside: known by its key");
+    }
 }
 
 void World::take_effect_later(const RunRef& ref, Millis delay) {
@@ -584,7 +604,7 @@ void World::enqueue(engine::EnqueueRequest request) {
     transact([request, reply](Tables& tables) { *reply = engine::enqueue(tables, request); },
              [this, request, reply] {
                  trace("enqueue " + request.job.id + " " + request.job.kind + "/" +
-                       request.job.key + " -> " + std::to_string(static_cast<int>(reply->kind)));
+                       request.job.key + " -> " + name_of(kEnqueuedNames, reply->kind));
                  const bool in = reply->kind == EnqueueReply::Kind::kEnqueued ||
                                  reply->kind == EnqueueReply::Kind::kReplaced;
                  if (in) {
@@ -618,7 +638,7 @@ void World::meddle() {
         },
         [this, id, replays, reply] {
             trace(std::string(replays ? "replay " : "cancel ") + id + " -> " +
-                  std::to_string(static_cast<int>(reply->kind)));
+                  name_of(kAdminNames, reply->kind));
             mark(replays ? "replay" : "cancel");
             if (replays && reply->kind == engine::AdminReply::Kind::kDone) {
                 judge_.retried_dead(*reply->row);
@@ -665,8 +685,8 @@ void World::answer_held(bool all) {
                 *reply = engine::resolve_held(tables, id, resolution, "somebody");
             },
             [this, id, resolution, reply] {
-                trace("resolve " + id + " as " + std::to_string(static_cast<int>(resolution.kind)) +
-                      " -> " + std::to_string(static_cast<int>(reply->kind)));
+                trace("resolve " + id + " as " + name_of(kResolutionNames, resolution.kind) +
+                      " -> " + name_of(kAdminNames, reply->kind));
                 if (reply->kind == engine::AdminReply::Kind::kDone) {
                     judge_.resolved(*reply->row, resolution);
                 }

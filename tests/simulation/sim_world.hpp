@@ -144,7 +144,11 @@ class World {
     std::size_t enqueues_open_ = 0;
     std::size_t transactions_open_ = 0;
     Millis late_until_{};  ///< Until then a request may arrive whose lease is new.
-    std::map<std::tuple<engine::RecordKey, std::string>, std::size_t> effects_;
+    struct Effect {
+        std::size_t times = 0;
+        std::string step_key;  ///< Which came with the first request.
+    };
+    std::map<std::tuple<engine::RecordKey, std::string>, Effect> effects_;
     std::map<std::string, std::size_t> marks_;
     bool healed_ = false;
     bool ending_ = false;
