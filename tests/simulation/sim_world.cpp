@@ -506,7 +506,7 @@ std::optional<engine::QueueReply> World::ask_broker(const engine::QueueCommand& 
 
 /// The producer may not hear that it was accepted, and publish it again.
 void World::publish(const engine::EnqueueRequest& request) {
-    judge_.accepted(request.job, 0ms, store_now());
+    judge_.accepted(request.job, 0ms, StoreTime{});  // the store has not heard of it
     trace("publish " + request.job.id + " " + request.job.kind + "/" + request.job.key);
     broker_.publish(request.job);
     if (!random_.chance(options_.published_twice)) return;
