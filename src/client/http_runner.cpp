@@ -4,7 +4,7 @@
 #include <httplib.h>
 
 #include <algorithm>
-#include <atomic>
+#include <mutex>
 #include <optional>
 #include <utility>
 
@@ -27,6 +27,8 @@ using engine::Outcome;
 constexpr Millis kConnectTimeout{std::chrono::seconds{10}};
 /// The run's own timeout comes first; this only bounds a stop that found no connection to close.
 constexpr Millis kReadMargin{1000};
+/// A stopped request ends at once, unless it found no connection to close.
+constexpr Millis kClosePatience{1000};
 
 httplib::Headers headers_of(const engine::action::StartHandler& start, Millis left) {
     const engine::Envelope& job = start.delivery.row.job;
@@ -100,17 +102,25 @@ Outcome HttpRunner::Request::failed(httplib::Error error) {
     return outcome;
 }
 
+struct HttpRunner::Running {
+    std::mutex mutex;
+    std::map<engine::RunId, std::shared_ptr<Request>> requests;
+};
+
 HttpRunner::HttpRunner(const std::map<std::string, std::string, std::less<>>& urls,
                        std::shared_ptr<Inbox> inbox, std::size_t requests)
-    : inbox_(std::move(inbox)), pool_(requests) {
+    : inbox_(std::move(inbox)), running_(std::make_shared<Running>()), pool_(requests) {
     for (const auto& [kind, url] : urls)
         targets_.emplace(kind, parse(kind, url));
 }
 
 HttpRunner::~HttpRunner() {
-    const std::lock_guard guard(mutex_);
-    for (const auto& [run, request] : requests_)
-        request->stop(engine::StopReason::kShutdown);
+    {
+        const std::lock_guard guard(running_->mutex);
+        for (const auto& [run, request] : running_->requests)
+            request->stop(engine::StopReason::kShutdown);
+    }
+    pool_.close(kClosePatience);
 }
 
 HttpRunner::Target HttpRunner::parse(const std::string& kind, const std::string& url) {
@@ -136,18 +146,19 @@ void HttpRunner::start(engine::action::StartHandler start) {
     SEKALI_ASSERT(target != targets_.end(), "an HTTP handler was started whose kind has no URL");
     auto request = std::make_shared<Request>(target->second);
     {
-        const std::lock_guard guard(mutex_);
-        requests_.emplace(start.run, request);
+        const std::lock_guard guard(running_->mutex);
+        running_->requests.emplace(start.run, request);
     }
-    pool_.run([this, start = std::move(start), request = std::move(request)] {
+    pool_.run([inbox = inbox_, running = running_, start = std::move(start),
+               request = std::move(request)] {
         Outcome outcome = SEKALI_FAULT("handler.before") ? failed_run(kFailedByTest, false)
                                                          : request->perform(start);
         if (SEKALI_FAULT("handler.after")) outcome = failed_run(kFailedByTest, false);
         {
-            const std::lock_guard guard(mutex_);
-            requests_.erase(start.run);
+            const std::lock_guard guard(running->mutex);
+            running->requests.erase(start.run);
         }
-        inbox_->push(engine::event::HandlerEnded{start.run, std::move(outcome)});
+        inbox->push(engine::event::HandlerEnded{start.run, std::move(outcome)});
     });
 }
 
@@ -164,9 +175,9 @@ void HttpRunner::kill(engine::RunId run) {
 }
 
 std::shared_ptr<HttpRunner::Request> HttpRunner::find(engine::RunId run) {
-    const std::lock_guard guard(mutex_);
-    const auto found = requests_.find(run);
-    return found == requests_.end() ? nullptr : found->second;
+    const std::lock_guard guard(running_->mutex);
+    const auto found = running_->requests.find(run);
+    return found == running_->requests.end() ? nullptr : found->second;
 }
 
 }  // namespace sekali::client

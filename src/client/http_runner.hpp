@@ -2,7 +2,6 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "client/handler_pool.hpp"
@@ -32,14 +31,15 @@ class HttpRunner final : public Runner {
         std::string path;
     };
     class Request;
+    /// Outlives the runner for as long as a thread of it is stuck in a request.
+    struct Running;
 
     static Target parse(const std::string& kind, const std::string& url);
     std::shared_ptr<Request> find(engine::RunId run);
 
     std::map<std::string, Target, std::less<>> targets_;
     std::shared_ptr<Inbox> inbox_;
-    std::mutex mutex_;
-    std::map<engine::RunId, std::shared_ptr<Request>> requests_;
+    std::shared_ptr<Running> running_;
     HandlerPool pool_;
 };
 
