@@ -177,8 +177,8 @@ void World::send(Process& from, Command command, std::function<void(Result<Reply
         }
         from.later(random_.between(0ms, 5ms), [once, reply = std::move(reply)] { once(reply); });
     };
-    at(now_ + delay, [this, command = std::move(command), reply_to, may_go_outside, &from, once,
-                      open, reply_lost]() mutable {
+    Process* const sender = &from;
+    at(now_ + delay, [=, this, command = std::move(command)]() mutable {
         if constexpr (std::is_same_v<Command, engine::LockCommand>) {
             const bool is_new = std::holds_alternative<engine::LockAcquire>(command);
             const bool outside =
@@ -189,12 +189,12 @@ void World::send(Process& from, Command command, std::function<void(Result<Reply
             auto reply = options_.broker ? ask_broker(command) : std::nullopt;
             const bool delivers = reply && std::holds_alternative<engine::Claimed>(*reply);
             // Deliveries that nobody took come back when their connection breaks.
-            if (delivers && (reply_lost || !*open || !from.alive())) {
-                return broker_.disconnect(from.id());
+            if (delivers && (reply_lost || !*open || !sender->alive())) {
+                return broker_.disconnect(sender->id());
             }
             if (delivers) {
-                return from.later(0ms, [this, &from, once, open, reply = *std::move(reply)] {
-                    if (!*open) broker_.disconnect(from.id());
+                return sender->later(0ms, [this, sender, once, open, reply = *std::move(reply)] {
+                    if (!*open) broker_.disconnect(sender->id());
                     once(reply);
                 });
             }
