@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include <sched.h>
+
 namespace sekali::client {
 namespace {
 
@@ -21,6 +23,13 @@ void abandon(std::vector<std::thread> threads) {
     std::move(threads.begin(), threads.end(), std::back_inserter(*abandoned));
 }
 
+/// A handler that wakes up interrupts nobody: those that bring it its work and commit its result
+/// would wait behind hundreds of handlers. What a handler starts has the usual policy again.
+void be_patient() {
+    constexpr sched_param kNoPriority{};
+    sched_setscheduler(0, SCHED_BATCH | SCHED_RESET_ON_FORK, &kNoPriority);
+}
+
 }  // namespace
 
 /// Outlives the pool for as long as a thread of it is stuck in a handler.
@@ -29,6 +38,7 @@ struct HandlerPool::Shared : std::enable_shared_from_this<HandlerPool::Shared> {
 
     /// A thread comes as the one that looks for a task, and so it was woken or made.
     void work() {
+        be_patient();
         std::unique_lock guard(mutex);
         while (true) {
             searching = false;

@@ -35,22 +35,16 @@ class LocalRunner::CommitGate {
         return effects_(tx);
     }
     void settle(const Settled& settled) {
-        {
-            const std::lock_guard guard(mutex_);
-            if (settled_) return;
-            settled_ = settled;
-        }
-        settled_changed_.notify_all();
+        const std::lock_guard guard(mutex_);
+        settled_ = settled;
     }
-    Settled wait() {
-        std::unique_lock guard(mutex_);
-        settled_changed_.wait(guard, [this] { return settled_.has_value(); });
-        return *settled_;
-    }
+    /// To be asked for once it is settled.
+    [[nodiscard]] const Settled& settled() const { return *settled_; }
+
+    WakeLine::Place place;  ///< Where the handler waits.
 
  private:
     std::mutex mutex_;
-    std::condition_variable settled_changed_;
     internal::RunHost::Effects effects_;
     std::optional<Settled> settled_;
 };
@@ -136,7 +130,12 @@ void LocalRunner::complete_commit(engine::RunId run, const Settled& settled) {
         const std::lock_guard guard(entry->mutex);
         commit = std::exchange(entry->commit, nullptr);
     }
-    if (commit) commit->settle(settled);
+    if (commit) settle(commit, settled);
+}
+
+void LocalRunner::settle(const std::shared_ptr<CommitGate>& commit, const Settled& settled) {
+    commit->settle(settled);
+    committed_.call({commit, &commit->place});
 }
 
 bool LocalRunner::close(std::chrono::milliseconds patience) {
@@ -153,7 +152,7 @@ bool LocalRunner::close(std::chrono::milliseconds patience) {
             entry->abandoned = true;
             commit = std::exchange(entry->commit, nullptr);
         }
-        if (commit) commit->settle(superseded());
+        if (commit) settle(commit, superseded());
     }
     return pool_.close(patience);
 }
@@ -169,7 +168,8 @@ Settled LocalRunner::commit(engine::RunId run, Effects effects, std::string resu
     }
     inbox_->push(engine::event::CommitRequested{
         run, [gate](Transaction& tx) { return gate->write(tx); }, std::move(result)});
-    return gate->wait();
+    committed_.wait(gate->place);
+    return gate->settled();
 }
 
 Result<engine::StoreReply> LocalRunner::ask_store(engine::StoreCommand command) {

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <functional>
 #include <map>
 #include <memory>
@@ -14,6 +13,7 @@
 #include "client/inbox.hpp"
 #include "client/run.hpp"
 #include "client/runner.hpp"
+#include "client/wake_line.hpp"
 
 namespace sekali::client {
 
@@ -71,6 +71,7 @@ class LocalRunner final : public Runner,
     bool reach(std::size_t fault_index) override;
     void log(const internal::Run& run, LogSeverity severity, std::string_view message) override;
     std::shared_ptr<Entry> find(engine::RunId run);
+    void settle(const std::shared_ptr<CommitGate>& commit, const engine::Settled& settled);
 
     const std::map<std::string, LocalKind, std::less<>> kinds_;
     std::shared_ptr<Backend> backend_;
@@ -80,6 +81,7 @@ class LocalRunner final : public Runner,
 
     std::mutex mutex_;
     std::map<engine::RunId, std::shared_ptr<Entry>> entries_;
+    WakeLine committed_;
     HandlerPool pool_;
 };
 

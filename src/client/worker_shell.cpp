@@ -1,5 +1,7 @@
 #include "client/worker_shell.hpp"
 
+#include <algorithm>
+#include <iterator>
 #include <random>
 #include <string>
 #include <type_traits>
@@ -19,6 +21,8 @@ using namespace engine;
 
 /// How long one look for changes may take: a worker that ends waits for no longer.
 constexpr Millis kWatchSlice{100};
+/// The store works on what the first events led to while the others are dealt with.
+constexpr std::ptrdiff_t kEventsAtOnce = 64;
 
 class SeededRandom final : public Random {
  public:
@@ -149,11 +153,21 @@ action::Exit WorkerShell::run() {
             timer_.reset();
             events.emplace_back(event::Tick{});
         }
-        perform(machine_.on(std::move(events), now));
-        submit_gathered();
+        handle(std::move(events), now);
         update_idle();
     }
     return *exit_;
+}
+
+void WorkerShell::handle(std::vector<Event> events, LocalTime now) {
+    auto next = std::make_move_iterator(events.begin());
+    const auto end = std::make_move_iterator(events.end());
+    do {
+        const auto behind = next + std::min(kEventsAtOnce, end - next);
+        perform(machine_.on(std::vector<Event>(next, behind), now));
+        submit_gathered();
+        next = behind;
+    } while (next != end);
 }
 
 void WorkerShell::stop() {

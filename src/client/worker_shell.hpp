@@ -64,6 +64,7 @@ class WorkerShell {
  private:
     struct Performer;
 
+    void handle(std::vector<engine::Event> events, engine::LocalTime now);
     void perform(std::vector<engine::Action> actions);
     void submit_gathered();
     void watch_changes(const std::stop_token& stop);
