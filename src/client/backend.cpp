@@ -38,9 +38,10 @@ std::future<Result<void>> Backend::start(std::function<void(engine::Tables&)> wo
     const auto durable = std::make_shared<std::promise<Result<void>>>();
     auto answer = durable->get_future();
     std::vector<engine::Task> tasks;
-    tasks.push_back({.work = std::move(work), .done = [durable](Result<void> result) {
-                         durable->set_value(std::move(result));
-                     }});
+    tasks.push_back(
+        {.work = std::move(work),
+         .done = [durable](Result<void> result) { durable->set_value(std::move(result)); },
+         .in_order = true});
     executor_->submit(std::move(tasks));
     return answer;
 }

@@ -135,6 +135,7 @@ Result<engine::EnqueueRequest> prepare_enqueue(const EnqueueScope& scope, std::s
             "the replaced job and the new one would be one to the store; leave "
             "the key out");
     }
+    request.has_fresh_id = !options.id;
     job.id = options.id ? *options.id : base::new_uuid7();
     job.key = options.key.value_or(job.id);
     job.lock_key = options.lock.value_or("");

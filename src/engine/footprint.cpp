@@ -96,9 +96,9 @@ void foresee(Tables& tables, std::span<const EnqueueRequest> requests) {
     Footprint rows;
     for (const EnqueueRequest& request : requests) {
         const Envelope& job = request.job;
-        rows.new_jobs.push_back(job.id);
+        (request.has_fresh_id ? rows.fresh_jobs : rows.new_jobs).push_back(job.id);
         const RecordKey key = record_key(job);
-        rows.records.push_back(key);
+        if (!request.has_fresh_id || job.key != job.id) rows.records.push_back(key);
         if (job.key != job.id) rows.live_of_keys.push_back(key);
         if (!job.unique_key.empty()) rows.slots.push_back({job.ns, job.kind, job.unique_key});
     }

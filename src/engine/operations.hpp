@@ -22,6 +22,7 @@ struct EnqueueRequest {
     OnDuplicate on_duplicate = OnDuplicate::kKeep;
     /// Last bound of a unique slot that is not the job's own row; where it is, the row decides.
     std::optional<Millis> unique_for{};
+    bool has_fresh_id = false;  ///< Made at random just now: no job and no record knows it.
 };
 struct EnqueueReply {
     enum class Kind : std::uint8_t {

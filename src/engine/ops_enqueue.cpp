@@ -68,11 +68,14 @@ void replace(Tables& tables, const JobRow& holder, JobRow& row) {
 EnqueueReply enqueue(Tables& tables, const EnqueueRequest& request) {
     JobRow row;
     row.job = request.job;
-    if (auto known = known_id(tables, row.job)) return *known;
+    if (!request.has_fresh_id) {
+        if (auto known = known_id(tables, row.job)) return *known;
+    }
 
     EnqueueReply reply;
     reply.id = row.job.id;
-    const auto record = tables.record(record_key(row.job));
+    const bool is_all_new = request.has_fresh_id && row.job.key == row.job.id;
+    const auto record = is_all_new ? std::nullopt : tables.record(record_key(row.job));
     if (key_is_reused(tables, row.job, record)) {
         reply.kind = EnqueueReply::Kind::kKeyReused;
         note(tables, EventKind::kKeyReused, row, {}, "refused at enqueue");

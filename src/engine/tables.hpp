@@ -43,6 +43,8 @@ struct Page {
 struct Footprint {
     std::vector<std::string> jobs;      ///< Ids of live jobs.
     std::vector<std::string> new_jobs;  ///< Ids of jobs to be inserted.
+    /// As above, of ids that were made at random just now: no other job has them.
+    std::vector<std::string> fresh_jobs;
     std::vector<RecordKey> records;
     std::vector<RecordKey> steps;
     std::vector<RecordKey> key_lines;                        ///< Records whose line is looked at.
@@ -197,6 +199,8 @@ struct Task {
     std::function<void(Result<void>)>
         done;             ///< Called once, after the commit is durable or refused.
     bool urgent = false;  ///< Renewals go before everything else.
+    /// Those that are submitted with this set run in their order; jobs get their places by it.
+    bool in_order = false;
 };
 
 /// Runs tasks in transactions, grouping what is ready (one commit, one fsync). Thread-safe.

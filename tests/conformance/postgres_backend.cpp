@@ -39,6 +39,7 @@ class PostgresBackend final : public Backend {
  private:
     [[nodiscard]] std::unique_ptr<postgres::PostgresStore> open() {
         postgres::PostgresOptions options = schema_.options();
+        options.connections = 1;  // `pump` relies on the order
         options.clock = [this] { return engine::StoreTime{engine::Millis{clock_.load()}}; };
         options.fate = [this](std::string_view worker) {
             const std::lock_guard guard(mutex_);

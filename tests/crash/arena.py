@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import sqlite3
@@ -13,12 +14,48 @@ import time
 import uuid
 
 PATIENCE_S = 60.0
+SERVER = os.environ.get("SEKALI_POSTGRES_SERVER")  # the folder of tests/postgres/server.py
 READY, SCHEDULED, WAITING, RUNNING = 1, 0, 2, 3
 FINAL = {"succeeded", "duplicate", "dead", "cancelled"}
 
 
 class Violation(Exception):
     """Something that sekali promises was not so."""
+
+
+class Schema:
+    """One on a PostgreSQL server, with what `sqlite3` offers of a database here."""
+
+    def __init__(self):
+        self.server = (pathlib.Path(SERVER) / "url").read_text()
+        self.name = f"crash_{uuid.uuid4().hex[:12]}"
+        # Handlers' own tables are beside sekali's.
+        self.url = f"{self.server}&schema={self.name}&options=-csearch_path%3D{self.name}"
+
+    def execute(self, question):
+        if question.startswith("pragma"):
+            return Rows([("ok",)])
+        words = re.sub(r"\bsekali_(?!v_)", "", question)
+        words = words.replace("begun <> 0", "begun").replace("done = 0", "not done")
+        words = words.replace("s.not done", "not s.done")
+        done = subprocess.run(
+            ["psql", "-XAtq", "-F", "\t", f"{self.server}&options=-csearch_path%3D{self.name}",
+             "-c", words],
+            capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise Violation(f"{words}: {done.stderr}")
+        return Rows(tuple(line.split("\t")) for line in done.stdout.splitlines())
+
+    def drop(self):
+        self.execute(f"set client_min_messages = error; drop schema {self.name} cascade")
+
+
+class Rows(list):
+    def fetchall(self):
+        return self
+
+    def fetchone(self):
+        return self[0] if self else None
 
 
 class Programs:
@@ -35,11 +72,12 @@ class Arena:
     def __init__(self, programs):
         self.programs = programs
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="sekali-crash-"))
-        self.url = f"sqlite:{self.folder / 'store.db'}"
+        self.postgres = Schema() if SERVER else None
+        self.url = self.postgres.url if SERVER else f"sqlite:{self.folder / 'store.db'}"
         self.workers = []
         self.run("sekali", "migrate")
         with self.database() as db:
-            db.execute("create table effects(kind text, key text, job text) strict")
+            db.execute("create table effects(kind text, key text, job text)")
 
     def __enter__(self):
         return self
@@ -51,13 +89,20 @@ class Arena:
             worker.wait()
         if kind is None or not issubclass(kind, Violation):
             shutil.rmtree(self.folder)
+            if self.postgres:
+                self.postgres.drop()
 
     def environment(self, **more):
         own = {k: v for k, v in os.environ.items() if not k.startswith("SEKALI_")}
-        return {**own, "SEKALI_URL": self.url, "CRASH_FOLDER": str(self.folder), **more}
+        # There nobody proves a death: a probe is asked once the run's time and grace are over.
+        soon = {"SEKALI_TIMEOUT": "2s", "SEKALI_GRACE": "1s"} if self.postgres else {}
+        return {**own, **soon, "SEKALI_URL": self.url, "CRASH_FOLDER": str(self.folder), **more}
 
     @contextlib.contextmanager
     def database(self):
+        if self.postgres:
+            yield self.postgres
+            return
         db = sqlite3.connect(self.folder / "store.db", timeout=30, isolation_level=None)
         try:
             yield db

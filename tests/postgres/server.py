@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """A private PostgreSQL server for a run of the tests.
 
-  server.py start FOLDER [--while PID]   starts one and writes its URL to FOLDER/url
-  server.py stop FOLDER                  stops it
+  server.py start FOLDER [--while PID] [--durable]   starts one and writes its URL to FOLDER/url
+  server.py crash FOLDER                             ends it at once and starts it again
+  server.py stop FOLDER                              stops it
 
 It runs as an unprivileged user (PostgreSQL refuses root), listens only on a socket in a new
 temporary folder, and ends by itself when the process PID, by default the caller, is gone.
@@ -32,6 +33,9 @@ SETTINGS = {
     "log_min_messages": "warning",
     "unix_socket_permissions": "0777",
 }
+
+
+DURABLE = {"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on"}
 
 
 def programs():
@@ -75,20 +79,26 @@ def answers(prefix, bin_folder, socket):
 def supervise(command, socket_folder, parent):
     """Runs the server until it is told to stop or its parent is gone."""
     stopping = []
+    crashes = []
     signal.signal(signal.SIGTERM, lambda *_: stopping.append(True))
+    signal.signal(signal.SIGUSR1, lambda *_: crashes.append(server.send_signal(signal.SIGQUIT)))
     server = subprocess.Popen(command, stdin=subprocess.DEVNULL, cwd=socket_folder)
-    while server.poll() is None and not stopping and is_alive(parent):
+    while not stopping and is_alive(parent):
         try:
             server.wait(timeout=0.5)
         except subprocess.TimeoutExpired:
-            pass
+            continue
+        if not crashes:
+            break
+        crashes.clear()
+        server = subprocess.Popen(command, stdin=subprocess.DEVNULL, cwd=socket_folder)
     if server.poll() is None:
         server.send_signal(signal.SIGQUIT)
         server.wait()
     shutil.rmtree(socket_folder, ignore_errors=True)
 
 
-def start(folder, parent):
+def start(folder, parent, durable):
     folder.mkdir(parents=True, exist_ok=True)
     bin_folder = programs()
     if bin_folder is None:
@@ -103,7 +113,7 @@ def start(folder, parent):
                     "--locale=C.UTF-8", "-A", "trust", "--no-sync", "--no-instructions"],
                    check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, cwd=home)
     command = [*prefix, bin_folder / "postgres", "-D", data, "-k", home]
-    for name, value in SETTINGS.items():
+    for name, value in ({**SETTINGS, **DURABLE} if durable else SETTINGS).items():
         command += ["-c", f"{name}={value.strip(chr(39))}"]
     pid = os.fork()
     if pid == 0:
@@ -123,6 +133,10 @@ def start(folder, parent):
     (folder / "url").write_text(f"postgres://sekali@/postgres?host={home}")
 
 
+def crash(folder):
+    os.kill(int((folder / "pid").read_text()), signal.SIGUSR1)
+
+
 def stop(folder):
     try:
         pid = int((folder / "pid").read_text())
@@ -139,13 +153,17 @@ def stop(folder):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("action", choices=["start", "stop"])
+    parser.add_argument("action", choices=["start", "crash", "stop"])
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--while", dest="parent", type=int, default=os.getppid())
+    parser.add_argument("--durable", action="store_true")
     arguments = parser.parse_args()
+    if arguments.action == "crash":
+        crash(arguments.folder)
+        return
     stop(arguments.folder)
     if arguments.action == "start":
-        start(arguments.folder, arguments.parent)
+        start(arguments.folder, arguments.parent, arguments.durable)
 
 
 if __name__ == "__main__":

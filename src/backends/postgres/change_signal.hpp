@@ -24,6 +24,9 @@ class ChangeSignal {
 
     /// A commit of this process made something ready or ended something.
     void announce();
+    /// To be asked after each commit that others may wait for. True: the others are told soon.
+    /// False: nothing was told them lately, so the caller is to tell them at once.
+    [[nodiscard]] bool publishes_later();
     /// Returns after somebody's commit, or after `at_most`. A change between two waits of a thread
     /// ends the second one.
     void wait(engine::Millis at_most);
@@ -31,6 +34,7 @@ class ChangeSignal {
  private:
     void listen_until_closed();
     void listen();
+    void publish_until_closed();
 
     const PostgresOptions& options_;
     const std::string channel_;
@@ -40,6 +44,10 @@ class ChangeSignal {
     std::map<std::thread::id, std::uint64_t> seen_;
     std::atomic<bool> closing_{false};
     std::thread listener_;  ///< Started by the first who waits.
+    std::condition_variable publishing_;
+    std::chrono::steady_clock::time_point published_{};  ///< When others were told last.
+    bool has_news_ = false;                              ///< That others are to be told.
+    std::thread publisher_;  ///< Started where commits follow each other closely.
 };
 
 }  // namespace sekali::postgres

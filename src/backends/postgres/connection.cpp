@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <string>
 #include <utility>
 
 #include "base/clock.hpp"
@@ -15,14 +16,25 @@ namespace {
 /// What a connection of sekali's needs beside what the URL says. The planner's settings hold the
 /// plans of the prepared statements to index scans in order: on tables that nobody has analysed
 /// yet, an update of many keys would else read the whole table, and a claim sort all that is ready.
-std::string session_settings(const PostgresOptions& options) {
-    return "SET client_encoding = 'UTF8'; SET client_min_messages = warning;"
-           "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off;"
-           "SET enable_bitmapscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; "
-           "SET jit = off;"
-           "SET lock_timeout = " +
-           std::to_string(options.lock_deadline.count()) +
-           "; SET idle_in_transaction_session_timeout = 60000";
+std::string settings_text(const PostgresOptions& options, std::string_view is_local) {
+    const std::string lock_timeout = std::to_string(options.lock_deadline.count());
+    const std::array<std::pair<std::string_view, std::string_view>, 10> settings{
+        {{"client_encoding", "UTF8"},
+         {"client_min_messages", "warning"},
+         {"plan_cache_mode", "force_generic_plan"},
+         {"enable_seqscan", "off"},
+         {"enable_bitmapscan", "off"},
+         {"enable_hashjoin", "off"},
+         {"enable_mergejoin", "off"},
+         {"jit", "off"},
+         {"lock_timeout", lock_timeout},
+         {"idle_in_transaction_session_timeout", "60000"}}};
+    std::string text;
+    for (const auto& [name, value] : settings) {
+        text += text.empty() ? "SELECT set_config('" : ", set_config('";
+        text.append(name).append("', '").append(value).append("', ").append(is_local).append(")");
+    }
+    return text;
 }
 
 /// Without these libpq waits for a dead peer for as long as the kernel does.
@@ -34,6 +46,11 @@ constexpr std::array<Keepalive, 4> kKeepalives{{{"keepalives_idle", "10"},
                                                 {"keepalives_interval", "5"},
                                                 {"keepalives_count", "3"},
                                                 {"tcp_user_timeout", "30000"}}};
+
+/// Statements of users that a connection keeps prepared.
+constexpr std::size_t kMostOfUsers = 200;
+/// "cached plan must not change result type": a table has changed since the statement was prepared.
+constexpr std::string_view kFeatureNotSupported = "0A000";
 
 }  // namespace
 
@@ -58,8 +75,10 @@ struct Connection::Opening {
     PGconn* connection;
 };
 
-Connection::Connection(const Opening& opening, engine::Millis statement_deadline)
-    : connection_(opening.connection), statement_deadline_(statement_deadline) {}
+Connection::Connection(const Opening& opening, const PostgresOptions& options)
+    : connection_(opening.connection),
+      statement_deadline_(options.statement_deadline),
+      local_settings_{"", settings_text(options, "true"), "prepare the transaction"} {}
 
 Connection::~Connection() = default;
 
@@ -80,7 +99,7 @@ std::unique_ptr<Connection> Connection::open(const PostgresOptions& options) {
     values.push_back(nullptr);
     PGconn* raw = PQconnectStartParams(keywords.data(), values.data(), 1);
     if (raw == nullptr) throw lost_connection("out of memory");
-    auto made = std::make_unique<Connection>(Opening{raw}, options.statement_deadline);
+    auto made = std::make_unique<Connection>(Opening{raw}, options);
     const auto deadline = base::steady_now() + options.connect_deadline;
     for (bool for_writing = true;;) {
         if (PQstatus(raw) == CONNECTION_BAD) throw lost_connection(PQerrorMessage(raw));
@@ -93,8 +112,17 @@ std::unique_ptr<Connection> Connection::open(const PostgresOptions& options) {
         for_writing = status == PGRES_POLLING_WRITING;
     }
     PQsetnonblocking(raw, 1);
-    made->run_script(session_settings(options), "prepare the session");
+    made->find_pooler();
+    if (!made->is_pooled())
+        made->run_script(settings_text(options, "false"), "prepare the session");
     return made;
+}
+
+void Connection::find_pooler() {
+    const Sql who{"", "SELECT pg_backend_pid()", "ask who the server is"};
+    const Command ask[] = {{&who, {}}};
+    const auto pid = Cursor(run_one_by_one(ask).front().get(), 0).take<std::int64_t>();
+    is_pooled_ = pid != PQbackendPID(connection_.get());
 }
 
 bool Connection::is_usable() const {
@@ -135,11 +163,14 @@ void Connection::send(const Command& command, std::vector<Expected>& expected) {
     PGconn* connection = connection_.get();
     const int answer_format = sql.answers_in_text ? 0 : 1;
     int sent = 0;
-    if (sql.name.empty()) {
+    const bool is_new = !prepared_.contains(sql.name);
+    const bool is_full = sql.is_of_user && is_new && prepared_of_users_ >= kMostOfUsers;
+    if (sql.name.empty() || is_full || is_pooled_) {
         sent = PQsendQueryParams(connection, sql.text.c_str(), given.count(), given.types(),
                                  given.values(), given.lengths(), given.formats(), answer_format);
     } else {
         if (prepared_.insert(sql.name).second) {
+            if (sql.is_of_user) ++prepared_of_users_;
             expected.push_back({&command, true});
             sent = PQsendPrepare(connection, sql.name.c_str(), sql.text.c_str(), given.count(),
                                  given.types());
@@ -152,8 +183,30 @@ void Connection::send(const Command& command, std::vector<Expected>& expected) {
     expected.push_back({&command, false});
 }
 
+std::vector<ResultPtr> Connection::run_one_by_one(std::span<const Command> commands) {
+    const auto deadline = base::steady_now() + statement_deadline_;
+    std::vector<ResultPtr> results;
+    for (const Command& command : commands) {
+        const Sql plain{"", command.sql->text, command.sql->doing, command.sql->answers_in_text};
+        std::vector<Expected> expected;
+        send({&plain, command.parameters}, expected);
+        std::optional<SqlFailure> failure;
+        while (ResultPtr result = next_result(deadline)) {
+            const ExecStatusType status = PQresultStatus(result.get());
+            const bool fine = status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK;
+            if (!fine && !failure) failure = failure_of(result.get(), plain.doing);
+            if (fine) results.push_back(std::move(result));
+        }
+        if (!failure) continue;
+        if (failure->trouble() == Trouble::kLost) connection_.reset();
+        throw *std::move(failure);
+    }
+    return results;
+}
+
 std::vector<ResultPtr> Connection::run(std::span<const Command> commands) {
     if (!is_usable()) lose("it was closed");
+    if (is_pooled_) return run_one_by_one(commands);
     PGconn* connection = connection_.get();
     const auto deadline = base::steady_now() + statement_deadline_;
     if (PQenterPipelineMode(connection) == 0) lose(PQerrorMessage(connection));
@@ -186,6 +239,10 @@ std::vector<ResultPtr> Connection::run(std::span<const Command> commands) {
     PQexitPipelineMode(connection);
     if (failure) {
         if (failure->trouble() == Trouble::kLost) connection_.reset();
+        if (failure->error().backend_code == kFeatureNotSupported) {
+            connection_.reset();
+            throw SqlFailure(Trouble::kConflict, failure->error());
+        }
         throw *std::move(failure);
     }
     return results;

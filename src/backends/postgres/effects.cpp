@@ -1,4 +1,5 @@
 #include <exception>
+#include <utility>
 
 #include "backends/postgres/session.hpp"
 #include "backends/postgres/tables.hpp"
@@ -15,11 +16,17 @@ Error refused(std::string message) {
 }  // namespace
 
 Result<void> PostgresTables::run_effects(const std::function<Result<void>(Transaction&)>& effects) {
-    // What earlier tasks changed is written before the savepoint, so that going back to it undoes
-    // nothing of theirs.
-    query_begins();
-    const Command enter[] = {{&sql_.savepoint, {}}, {&sql_.plan_freely, {}}};
-    channel_->run(enter);
+    if (mode_ == Mode::kRehearse || !has_looked_) query_begins();
+    // From here on nothing of the task may run twice in this transaction.
+    mode_ = mode_ == Mode::kForesee ? Mode::kDirect : mode_;
+    // What earlier tasks changed is still to be written when the savepoint is undone, and rows that
+    // are read behind it are no longer locked then. So a failure ends the transaction, and this
+    // task runs again by itself: only then there is nothing of others.
+    if (is_alone_) flush();
+    const bool has_company = !is_alone_ && is_dirty();
+    if (!std::exchange(plans_freely_, true)) channel_->run_with_next({&sql_.plan_freely, {}});
+    channel_->run_with_next({&sql_.savepoint, {}});
+    in_savepoint_ = true;
     Session session(*channel_, *this);
     Result<void> result;
     try {
@@ -35,12 +42,17 @@ Result<void> PostgresTables::run_effects(const std::function<Result<void>(Transa
     } catch (...) {
         result = refused("an effect threw something unknown");
     }
+    in_savepoint_ = false;
     if (session.was_in_conflict()) {
         throw SqlFailure(Trouble::kConflict,
                          result ? refused("another transaction was in the way") : result.error());
     }
     if (PQtransactionStatus(channel_->handle()) == PQTRANS_INERROR && result) {
         result = refused("an effect went on after a statement had failed");
+    }
+    if (!result && has_company) {
+        writes();
+        throw Failure(result.error());
     }
     if (!result) {
         const Command leave[] = {{&sql_.savepoint_roll_back, {}}, {&sql_.savepoint_release, {}}};
@@ -49,8 +61,7 @@ Result<void> PostgresTables::run_effects(const std::function<Result<void>(Transa
         return result;
     }
     writes();
-    const Command leave[] = {{&sql_.savepoint_release, {}}, {&sql_.plan_by_index, {}}};
-    channel_->run(leave);
+    channel_->run_with_next({&sql_.savepoint_release, {}});
     return result;
 }
 

@@ -98,8 +98,12 @@ std::optional<StoreTime> expiry_of(const RecordRow& row) {
 }
 
 constexpr Field<RecordRow> kExpiryField{
-    "expires_at", PgType::kInt8, [](Encoder& to, const RecordRow& row) { to.put(expiry_of(row)); },
-    [](Cursor& from, RecordRow&) { from.skip(); }};
+    "expires_at",
+    PgType::kInt8,
+    [](Encoder& to, const RecordRow& row) { to.put(expiry_of(row)); },
+    [](Cursor& from, RecordRow&) { from.skip(); },
+    [](const RecordRow& a, const RecordRow& b) { return expiry_of(a) == expiry_of(b); },
+    true};
 
 constexpr std::array kRecord{
     field<RecordRow, &RecordRow::id, &RecordKey::ns>("ns"),

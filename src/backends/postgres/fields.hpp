@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string_view>
 #include <type_traits>
@@ -18,15 +19,42 @@ struct Field {
     PgType type;
     void (*put)(Encoder& to, const Row& row);
     void (*take)(Cursor& from, Row& row);
+    bool (*same)(const Row& a, const Row& b) = nullptr;  ///< Of columns that may change.
+    bool is_nullable = false;
 };
+
+/// Some of a list of fields: bit 0 is the first.
+using ColumnSet = std::uint32_t;
+
+/// In which columns two rows differ.
+template <typename Row>
+[[nodiscard]] ColumnSet different_columns(std::span<const Field<Row>> fields, const Row& a,
+                                          const Row& b) {
+    ColumnSet columns = 0;
+    for (std::size_t i = 0; i < fields.size(); ++i)
+        if (!fields[i].same(a, b)) columns |= ColumnSet{1} << i;
+    return columns;
+}
+
+/// The members of a list that are in the set.
+template <typename List>
+[[nodiscard]] auto chosen(const List& list, ColumnSet columns) {
+    std::vector<std::remove_cvref_t<decltype(list[0])>> some;
+    for (std::size_t i = 0; i < list.size(); ++i)
+        if ((columns >> i & 1U) != 0) some.push_back(list[i]);
+    return some;
+}
 
 /// A column that holds the member at the end of `Path`.
 template <typename Row, auto... Path>
 [[nodiscard]] constexpr Field<Row> field(std::string_view column) {
     using Value = std::remove_cvref_t<decltype((std::declval<Row&>().*....*Path))>;
-    return {column, type_for<Value>(),
+    return {column,
+            type_for<Value>(),
             [](Encoder& to, const Row& row) { to.put((row.*....*Path)); },
-            [](Cursor& from, Row& row) { from.take_into((row.*....*Path)); }};
+            [](Cursor& from, Row& row) { from.take_into((row.*....*Path)); },
+            [](const Row& a, const Row& b) { return (a.*....*Path) == (b.*....*Path); },
+            kIsOptional<Value>};
 }
 
 /// Text that anybody may have made, kept as bytes.

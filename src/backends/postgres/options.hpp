@@ -22,6 +22,8 @@ struct PostgresOptions {
     /// One round trip, the waiting for rows that others have locked included.
     engine::Millis statement_deadline{std::chrono::seconds{30}};
     engine::Millis lock_deadline{std::chrono::seconds{5}};
+    /// That what workers ask for shares.
+    std::size_t connections = 2;
 
     // For tests.
     std::function<engine::StoreTime()> clock;  ///< Instead of the server's clock.

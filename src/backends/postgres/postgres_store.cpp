@@ -41,18 +41,24 @@ PostgresStore::PostgresStore(const Opening& /*opening*/, PostgresOptions options
     readers_.push_back(std::move(first));
     if (options_.read_only) return;
     const auto announce_news = [this](Units& units) { announce(units); };
-    urgent_ = std::make_unique<Lane>(options_, *sql_, closing_, announce_news);
-    lane_ = std::make_unique<Lane>(options_, *sql_, closing_, announce_news);
+    const auto new_lane = [&](std::size_t connections) {
+        return std::make_unique<Lane>(options_, *sql_, known_, closing_, announce_news,
+                                      connections);
+    };
+    urgent_ = new_lane(1);
+    in_order_ = new_lane(1);
+    others_ = new_lane(options_.connections);
 }
 
 PostgresStore::~PostgresStore() {
     closing_ = true;
-    lane_.reset();
+    others_.reset();
+    in_order_.reset();
     urgent_.reset();
 }
 
 void PostgresStore::submit(std::vector<Task> tasks) {
-    if (lane_ == nullptr) {
+    if (others_ == nullptr) {
         for (const Task& task : tasks) {
             if (task.done) {
                 task.done(Error{.code = ErrorCode::kRefused,
@@ -62,22 +68,27 @@ void PostgresStore::submit(std::vector<Task> tasks) {
         return;
     }
     std::vector<Task> urgent;
+    std::vector<Task> in_order;
     std::vector<Task> others;
     for (Task& task : tasks)
-        (task.urgent ? urgent : others).push_back(std::move(task));
+        (task.urgent ? urgent : task.in_order ? in_order : others).push_back(std::move(task));
     if (!urgent.empty()) urgent_->submit(std::move(urgent));
-    if (!others.empty()) lane_->submit(std::move(others));
+    if (!in_order.empty()) in_order_->submit(std::move(in_order));
+    if (!others.empty()) others_->submit(std::move(others));
 }
 
-/// In a transaction of its own, after the commit: a notifying commit is serial with all others.
+/// In a transaction of its own, after the commit: a notifying commit is serial with all others. The
+/// first is sent at once, those that follow at short intervals on a connection of their own.
 void PostgresStore::announce(Units& units) {
     signal_->announce();
+    if (signal_->publishes_later()) return;
     units.notify(channel_);
 }
 
 void PostgresStore::read_on(Connection& connection,
                             const std::function<void(engine::Tables&)>& work) {
     connection.run_one({&sql_->begin_read, {}});
+    if (connection.is_pooled()) connection.run_one({&connection.local_settings(), {}});
     PostgresTables tables(*sql_, options_);
     tables.start(connection, PostgresTables::Mode::kReadOnly);
     tables.load({});

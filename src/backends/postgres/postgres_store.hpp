@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "backends/postgres/known_rows.hpp"
 #include "backends/postgres/options.hpp"
 #include "engine/tables.hpp"
 #include "sekali/result.hpp"
@@ -51,9 +52,11 @@ class PostgresStore final : public engine::Executor {
     std::unique_ptr<ChangeSignal> signal_;
     std::mutex readers_mutex_;
     std::vector<std::unique_ptr<Connection>> readers_;
+    KnownRows known_;
     // Leases must not lapse behind other work, so what renews them has a lane of its own.
     std::unique_ptr<Lane> urgent_;
-    std::unique_ptr<Lane> lane_;
+    std::unique_ptr<Lane> in_order_;
+    std::unique_ptr<Lane> others_;
 };
 
 }  // namespace sekali::postgres

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/errors.hpp"
+#include "base/sha256.hpp"
 #include "base/text.hpp"
 
 // Users' SQL: text in, text out, so that the server gives types to arguments as it would for psql.
@@ -138,6 +139,17 @@ class ResultCursor final : public internal::SqlCursor {
     std::vector<SqlValue> row_;
 };
 
+/// A name may have 63 bytes.
+constexpr std::size_t kNameLength = 32;
+
+/// What a statement is prepared under: its text and the types that its arguments came with.
+std::string name_of(std::string_view sql, const Parameters& parameters) {
+    std::string whole(sql);
+    for (const Oid type : parameters.types())
+        whole += "," + std::to_string(type);
+    return base::sha256_hex(whole).substr(0, kNameLength);
+}
+
 bool is_conflict(const SqlFailure& failure) {
     // A user's own unique key is his own business.
     return failure.trouble() == Trouble::kConflict && failure.error().backend_code != "23505";
@@ -147,10 +159,10 @@ bool is_conflict(const SqlFailure& failure) {
 
 ResultPtr Session::run(std::string_view sql, std::span<const SqlValue> arguments) {
     refuse_transaction_control(sql);
-    tables_.flush();
-    const Sql statement{"", std::string(sql), "run a statement", true};
+    const Parameters parameters = to_parameters(arguments);
+    const Sql statement{name_of(sql, parameters), std::string(sql), "run a statement", true, true};
     try {
-        return channel_.run_one({&statement, to_parameters(arguments)});
+        return channel_.run_one({&statement, parameters});
     } catch (const SqlFailure& failure) {
         was_in_conflict_ = was_in_conflict_ || is_conflict(failure);
         throw;

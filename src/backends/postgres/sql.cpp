@@ -1,134 +1,23 @@
 #include "backends/postgres/sql.hpp"
 
+#include <string>
 #include <vector>
 
-#include "backends/postgres/fields.hpp"
+#include "backends/postgres/sql_text.hpp"
 
 namespace sekali::postgres {
 namespace {
 
-struct Column {
-    std::string name;
-    PgType type;
-};
-using Columns = std::vector<Column>;
-
-template <typename Row>
-Columns columns_of(std::span<const Field<Row>> fields) {
-    Columns columns;
-    for (const Field<Row>& field : fields)
-        columns.push_back({std::string(field.column), field.type});
-    return columns;
-}
-
-Columns operator+(Columns a, const Columns& b) {
-    a.insert(a.end(), b.begin(), b.end());
-    return a;
-}
-
-Columns from(std::size_t first, const Columns& columns) {
-    return {columns.begin() + static_cast<std::ptrdiff_t>(first), columns.end()};
-}
-Columns up_to(std::size_t count, const Columns& columns) {
-    return {columns.begin(), columns.begin() + static_cast<std::ptrdiff_t>(count)};
-}
-
-std::string list(const Columns& columns, std::string_view prefix = {}) {
-    std::string text;
-    for (const Column& column : columns) {
-        text += text.empty() ? "" : ", ";
-        text += prefix;
-        text += column.name;
-    }
-    return text;
-}
-
-/// The arguments from `$1` on, as rows named `n`.
-std::string rows_of(const Columns& columns) {
-    std::string text = "unnest(";
-    for (std::size_t i = 0; i < columns.size(); ++i) {
-        text += i == 0 ? "$" : ", $";
-        text += std::to_string(i + 1) + "::" + std::string(name_of(columns[i].type)) + "[]";
-    }
-    return text + ") AS n(" + list(columns) + ")";
-}
-
-std::string same(const Columns& columns) {
-    std::string text;
-    for (const Column& column : columns) {
-        text += text.empty() ? "t." : " AND t.";
-        text += column.name + " = n." + column.name;
-    }
-    return text;
-}
-
-std::string assignments(const Columns& columns) {
-    std::string text;
-    for (const Column& column : columns) {
-        text += text.empty() ? "" : ", ";
-        text += column.name + " = n." + column.name;
-    }
-    return text;
-}
-
-/// Makes the statement fail in the server unless it wrote as many rows as argument `place` says.
-std::string checked(const std::string& statement, std::size_t place) {
-    return "WITH done AS (" + statement +
-           " RETURNING 1) SELECT @expect((SELECT count(*) FROM done), $" + std::to_string(place) +
-           "::bigint)";
-}
-
-std::string insert(const std::string& table, const Columns& columns, const std::string& behind) {
-    return "INSERT INTO " + table + "(" + list(columns) + ") SELECT " + list(columns, "n.") +
-           " FROM " + rows_of(columns) + behind;
-}
-
-std::string update(const std::string& table, const Columns& key, const Columns& changing) {
-    return "UPDATE " + table + " AS t SET " + assignments(changing) + " FROM " +
-           rows_of(key + changing) + " WHERE " + same(key);
-}
+using namespace sqltext;
 
 /// Lines of a lock are shared by all kinds.
 constexpr std::string_view kLineKind = "(CASE WHEN j.waiting_for = 1 THEN '' ELSE j.kind END)";
-
-const Columns kFrozen = columns_of(frozen_fields());
-const Columns kMoving = columns_of(moving_fields());
-const Columns kFinishedAt{{"finished_at", PgType::kInt8}};
-const Columns kPayload{{"payload", PgType::kBytea}};
-const Columns kSeq{{"seq", PgType::kInt8}};
-const Columns kRecord = columns_of(record_fields());
-const Columns kStep = columns_of(step_fields());
-const Columns kLock = columns_of(lock_fields());
-const Columns kAttempt = columns_of(attempt_fields());
-const Columns kEvent = columns_of(event_fields());
-const Columns kWorker = columns_of(worker_fields());
 
 std::string planning(const std::string& scans, const std::string& cache) {
     std::string text = "SELECT set_config('plan_cache_mode', '" + cache + "', true)";
     for (const char* method : {"seqscan", "bitmapscan", "hashjoin", "mergejoin"})
         text += std::string(", set_config('enable_") + method + "', '" + scans + "', true)";
     return text;
-}
-
-std::string finish_jobs() {
-    const Columns keeps{{"keeps", PgType::kBool}};
-    return "WITH gone AS (DELETE FROM @jobs AS t USING " +
-           rows_of(kSeq + kMoving + kFinishedAt + keeps) + " WHERE t.seq = n.seq RETURNING " +
-           list(kFrozen, "t.") + ", " + list(kMoving + kFinishedAt, "n.") +
-           ", CASE WHEN n.keeps THEN t.payload END AS payload), done AS (INSERT INTO @finished(" +
-           list(kFrozen + kMoving + kFinishedAt + kPayload) + ") SELECT " +
-           list(kFrozen + kMoving + kFinishedAt + kPayload) +
-           " FROM gone RETURNING 1) SELECT @expect((SELECT count(*) FROM done), $" +
-           std::to_string(kMoving.size() + 4) + "::bigint)";
-}
-
-std::string revive_jobs() {
-    return "WITH gone AS (DELETE FROM @finished AS t USING " + rows_of(kFrozen + kMoving) +
-           " WHERE t.seq = n.seq RETURNING " + list(kFrozen + kMoving, "n.") +
-           ", coalesce(t.payload, '') AS payload), done AS (INSERT INTO @jobs(" +
-           list(kFrozen + kMoving + kPayload) + ") SELECT " + list(kFrozen + kMoving + kPayload) +
-           " FROM gone RETURNING 1) SELECT @expect((SELECT count(*) FROM done), $" +
-           std::to_string(kFrozen.size() + kMoving.size() + 1) + "::bigint)";
 }
 
 /// One bounded search for each queue and kind, so that a head of kinds that nobody here serves
@@ -243,23 +132,6 @@ std::string final_columns(std::string_view prefix) {
     return list(kFrozen + kMoving + kFinishedAt, prefix);
 }
 
-class Statements::Maker {
- public:
-    explicit Maker(std::string_view schema) : schema_(schema) {}
-
-    [[nodiscard]] Sql operator()(const std::string& text, const std::string& doing) {
-        return {"sekali_" + std::to_string(++count_), in_schema(text, schema_), doing};
-    }
-    [[nodiscard]] LockingSql operator()(const std::string& text, const std::string& lock,
-                                        const std::string& doing) {
-        return {(*this)(text, doing), (*this)(text + " " + lock, doing)};
-    }
-
- private:
-    std::string schema_;
-    int count_ = 0;
-};
-
 Statements::Statements(std::string_view schema) : schema_(schema) {
     Maker make(schema);
     make_transactions(make);
@@ -285,7 +157,7 @@ void Statements::make_transactions(Maker& make) {
     put_token = make(
         "WITH old AS (DELETE FROM @commits WHERE token = $2) INSERT INTO @commits(token) "
         "VALUES "
-        "($1)",
+        "($1) RETURNING pg_current_xact_id()::xid",
         "note the commit");
     take_token = make(
         "WITH done AS (INSERT INTO @commits(token) VALUES ($1) ON CONFLICT DO NOTHING "
@@ -337,6 +209,12 @@ void Statements::make_job_sets(Maker& make) {
                               " AS w(ns, waiting_for, kind, name), LATERAL (";
     first_in_line = {make(lines + line + ") AS j", "read lines"),
                      make(lines + line + " FOR NO KEY UPDATE) AS j", "read lines")};
+    lines_are_empty = make(
+        "SELECT @expect((SELECT count(*)"
+        " FROM unnest($1::text[], $2::smallint[], $3::text[], $4::text[])"
+        " AS w(ns, waiting_for, kind, name) WHERE EXISTS (" +
+            line + ")), 0)",
+        "look for waiting jobs");
     live_of_key =
         make("SELECT " + job_columns("j.") + kWanted +
                  ", LATERAL (SELECT f.seq FROM ("
@@ -347,79 +225,6 @@ void Statements::make_job_sets(Maker& make) {
                  "AS f"
                  " JOIN @jobs AS j ON j.seq = f.seq",
              "read the jobs of keys");
-}
-
-void Statements::make_job_changes(Maker& make) {
-    const std::size_t job_count = kFrozen.size() + kMoving.size();
-    insert_jobs =
-        make(checked(insert("@jobs", kFrozen + kMoving + kPayload, " ON CONFLICT (id) DO NOTHING"),
-                     job_count + 2),
-             "write new jobs");
-    update_jobs = make(checked(update("@jobs", kSeq, kMoving), kMoving.size() + 2), "write jobs");
-    finish_jobs = make(postgres::finish_jobs(), "end jobs");
-    insert_finished = make(checked(insert("@finished", kFrozen + kMoving + kFinishedAt + kPayload,
-                                          " ON CONFLICT (id) DO NOTHING"),
-                                   job_count + 3),
-                           "write final jobs");
-    revive_jobs = make(postgres::revive_jobs(), "revive jobs");
-    delete_jobs = make(checked("DELETE FROM @jobs WHERE seq = ANY($1)", 2), "delete jobs");
-    delete_finished =
-        make(checked("DELETE FROM @finished WHERE seq = ANY($1)", 2), "delete final jobs");
-}
-
-void Statements::make_other_changes(Maker& make) {
-    const Columns record_key_columns = up_to(3, kRecord);
-    // A record that was pruned meanwhile has raised the floor, from which a new one must
-    // start.
-    insert_records = make(
-        checked(insert("@records", kRecord,
-                       " WHERE (SELECT epoch_floor FROM @meta) <= $" +
-                           std::to_string(kRecord.size() + 2) + "::bigint ON CONFLICT DO NOTHING"),
-                kRecord.size() + 1),
-        "write new records");
-    update_records =
-        make(checked(update("@records", record_key_columns, from(3, kRecord)), kRecord.size() + 1),
-             "write records");
-    delete_records = make(checked("DELETE FROM @records AS t USING " + rows_of(record_key_columns) +
-                                      " WHERE " + same(record_key_columns),
-                                  4),
-                          "delete records");
-    put_steps = make(insert("@steps", kStep,
-                            " ON CONFLICT (ns, kind, key, name) DO UPDATE SET epoch ="
-                            " excluded.epoch, call = excluded.call, place = excluded.place,"
-                            " done = excluded.done, result = excluded.result"),
-                     "write steps");
-    delete_steps = make("DELETE FROM @steps AS t USING " + rows_of(up_to(3, kStep)) + " WHERE " +
-                            same(up_to(3, kStep)),
-                        "delete steps");
-    const Columns lock_key = up_to(2, kLock);
-    insert_locks = make(
-        checked(insert("@locks", kLock,
-                       " WHERE (SELECT fence_floor FROM @meta) <= $" +
-                           std::to_string(kLock.size() + 2) + "::bigint ON CONFLICT DO NOTHING"),
-                kLock.size() + 1),
-        "write new locks");
-    update_locks =
-        make(checked(update("@locks", lock_key, from(2, kLock)), kLock.size() + 1), "write locks");
-    delete_locks = make(
-        checked("DELETE FROM @locks AS t USING " + rows_of(lock_key) + " WHERE " + same(lock_key),
-                3),
-        "delete locks");
-    add_attempts = make(insert("@attempts", kAttempt, " ON CONFLICT DO NOTHING"), "write attempts");
-    add_events = make(insert("@events", kEvent, ""), "write events");
-    put_workers = make(insert("@workers", kWorker,
-                              " ON CONFLICT (id) DO UPDATE SET (" + list(from(1, kWorker)) +
-                                  ") = (" + list(from(1, kWorker), "excluded.") + ")"),
-                       "write workers");
-    delete_worker = make("DELETE FROM @workers WHERE id = $1", "forget a worker");
-    put_queue = make(
-        "INSERT INTO @queues(ns, name, paused) VALUES ($1, $2, $3)"
-        " ON CONFLICT (ns, name) DO UPDATE SET paused = excluded.paused",
-        "write a queue");
-    raise_floors = make(
-        "UPDATE @meta SET epoch_floor = greatest(epoch_floor, $1),"
-        " fence_floor = greatest(fence_floor, $2)",
-        "raise the floors");
 }
 
 void Statements::make_job_questions(Maker& make) {

@@ -1,9 +1,13 @@
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "backends/postgres/connection.hpp"
+#include "backends/postgres/fields.hpp"
 
 namespace sekali::postgres {
 
@@ -14,6 +18,24 @@ namespace sekali::postgres {
 struct LockingSql {
     Sql plain;
     Sql locking;
+};
+
+/// A statement in forms that write ever more columns; the others stay as they are, or are zero in a
+/// new row.
+class Variants {
+ public:
+    struct Variant {
+        ColumnSet columns;
+        Sql sql;
+    };
+    /// The last one writes all.
+    explicit Variants(std::vector<Variant> variants = {}) : variants_(std::move(variants)) {}
+    /// The first that writes these.
+    [[nodiscard]] const Variant& of(ColumnSet columns) const;
+    [[nodiscard]] std::span<const Variant> all() const { return variants_; }
+
+ private:
+    std::vector<Variant> variants_;
 };
 
 /// Every statement of a store, for its schema. Those of a kind take their rows as arrays.
@@ -49,18 +71,21 @@ struct Statements {
     Sql steps;
     LockingSql slot_holders;
     LockingSql first_in_line;
+    Sql lines_are_empty;  ///< Raises where somebody waits after all.
     Sql live_of_key;
 
     // Changed rows. The last argument of those that check is how many there must be.
-    Sql insert_jobs;
-    Sql update_jobs;
-    Sql finish_jobs;
+    // Columns of `moving_fields()`.
+    Variants insert_jobs;
+    Variants update_jobs;
+    Variants finish_jobs;
     Sql insert_finished;
     Sql revive_jobs;
     Sql delete_jobs;
     Sql delete_finished;
-    Sql insert_records;
-    Sql update_records;
+    // Columns of `record_fields()` behind the key.
+    Variants insert_records;
+    Variants update_records;
     Sql delete_records;
     Sql put_steps;
     Sql delete_steps;

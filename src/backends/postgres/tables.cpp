@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "backends/postgres/fields.hpp"
+#include "base/clock.hpp"
 
 // The unit of work: what is loaded, what a task changed, and how it is undone.
 namespace sekali::postgres {
@@ -24,7 +25,7 @@ void add_to(Set& to, const Set& from) {
 }
 
 /// Namespace, kind and key as three arrays.
-Parameters arrays_of(const std::set<RecordKey>& keys) {
+Parameters arrays_of_keys(const std::set<RecordKey>& keys) {
     ArrayEncoder ns(PgType::kText);
     ArrayEncoder kind(PgType::kText);
     ArrayEncoder key(PgType::kText);
@@ -65,9 +66,34 @@ void Wanted::add(const Wanted& other) {
     arrivals += other.arrivals;
 }
 
+Parameters PostgresTables::arrays_of(const std::set<LineName>& lines) {
+    ArrayEncoder ns(PgType::kText);
+    ArrayEncoder waits(PgType::kInt2);
+    ArrayEncoder kinds(PgType::kText);
+    ArrayEncoder names(PgType::kText);
+    for (const LineName& line : lines) {
+        ns.next().put(std::get<0>(line));
+        waits.next().put(std::get<1>(line));
+        kinds.next().put(std::get<2>(line));
+        names.next().put(std::get<3>(line));
+    }
+    Parameters made;
+    made.add_array(ns).add_array(waits).add_array(kinds).add_array(names);
+    return made;
+}
+
+void PostgresTables::start_unit(Channel& channel, std::size_t tasks, bool may_assume) {
+    start(channel, Mode::kForesee);
+    is_alone_ = tasks == 1;
+    may_assume_ = may_assume && known_ != nullptr;
+}
+
 void PostgresTables::start(Channel& channel, Mode mode) {
     channel_ = &channel;
     mode_ = mode;
+    is_alone_ = true;
+    may_assume_ = false;
+    has_assumed_ = time_is_assumed_ = in_savepoint_ = plans_freely_ = version_is_unknown_ = false;
     has_looked_ = time_is_kept_ = made_news_ = has_written_ = false;
     epoch_floor_ = fence_floor_ = 0;
     forget_rows();
@@ -83,6 +109,7 @@ void PostgresTables::forget_rows() {
     workers_.clear();
     slots_.clear();
     lines_.clear();
+    assumed_lines_.clear();
     live_of_keys_.clear();
     moved_slots_.clear();
     moved_keys_.clear();
@@ -120,24 +147,37 @@ void PostgresTables::look(const PGresult* result) {
     epoch_floor_ = std::max(epoch_floor_, stored_epoch_floor_ = cursor.take<std::uint64_t>());
     fence_floor_ = std::max(fence_floor_, stored_fence_floor_ = cursor.take<std::uint64_t>());
     const auto read = cursor.take<StoreTime>();
-    if (!time_is_kept_) now_ = options_.clock ? options_.clock() : read;
+    if (!time_is_kept_) {
+        now_ = options_.clock ? options_.clock() : read;
+        time_is_assumed_ = false;
+    }
     has_looked_ = true;
+    if (known_ != nullptr) {
+        known_->put({read, stored_epoch_floor_, stored_fence_floor_, asked_});
+    }
 }
 
 void PostgresTables::query_begins() {
-    if (mode_ == Mode::kForesee) {
+    if (foresees()) {
         wants_query_ = true;
         leave();
     }
     flush();
 }
 
+void PostgresTables::plan_by_index() {
+    // In a savepoint the user's statements go on; it is his plan that is then used.
+    if (in_savepoint_ || !std::exchange(plans_freely_, false)) return;
+    channel_->run_with_next({&sql_.plan_by_index, {}});
+}
+
 ResultPtr PostgresTables::query(const Sql& sql, Parameters arguments) {
+    plan_by_index();
     return channel_->run_one({&sql, std::move(arguments)});
 }
 
 void PostgresTables::need(const std::function<void(Wanted&)>& want) {
-    if (mode_ == Mode::kForesee) {
+    if (foresees()) {
         want(wanted_);
         leave();
     }
@@ -157,8 +197,10 @@ void PostgresTables::load(const Wanted& wanted) {
     // Behind the locks, so that neither the time nor a floor is older than what they guard.
     loads.push_back({{&sql_.look_around, {}}, [this](const PGresult* found) { look(found); }});
     std::vector<Command> commands;
-    for (const Load& load : loads)
-        commands.push_back(load.command);
+    for (Load& load : loads)
+        commands.push_back(std::move(load.command));
+    asked_ = base::steady_now();
+    plan_by_index();
     const std::vector<ResultPtr> results = channel_->run(commands);
     for (std::size_t i = 0; i < loads.size(); ++i)
         loads[i].take(results[i].get());
@@ -192,7 +234,7 @@ void PostgresTables::load_records(const Wanted& wanted, std::vector<Load>& loads
         records_.try_emplace(key);
     // An enqueue in a user's transaction keeps the record from being pruned, and nothing else.
     const Sql& sql = mode_ == Mode::kWriteThrough ? sql_.kept_records : form(sql_.records);
-    loads.push_back({{&sql, arrays_of(wanted.records)}, [this](const PGresult* found) {
+    loads.push_back({{&sql, arrays_of_keys(wanted.records)}, [this](const PGresult* found) {
                          each_row(found, [this](Cursor& cursor) {
                              RecordRow row = take_row(cursor, record_fields());
                              auto& entry = records_[row.id];
@@ -228,27 +270,17 @@ void PostgresTables::load_job_sets(const Wanted& wanted, std::vector<Load>& load
         for (const RecordKey& slot : wanted.slots)
             slots_[slot].reset();
         loads.push_back(
-            {{&form(sql_.slot_holders), arrays_of(wanted.slots)}, [this](const PGresult* found) {
+            {{&form(sql_.slot_holders), arrays_of_keys(wanted.slots)},
+             [this](const PGresult* found) {
                  for (const JobRow& row : absorb_live(found))
                      slots_[{row.job.ns, row.job.kind, row.job.unique_key}] = row.job.id;
              }});
     }
     if (!wanted.lines.empty()) {
-        ArrayEncoder ns(PgType::kText);
-        ArrayEncoder waits(PgType::kInt2);
-        ArrayEncoder kinds(PgType::kText);
-        ArrayEncoder names(PgType::kText);
-        for (const auto& line : wanted.lines) {
-            ns.next().put(std::get<0>(line));
-            waits.next().put(std::get<1>(line));
-            kinds.next().put(std::get<2>(line));
-            names.next().put(std::get<3>(line));
+        for (const LineName& line : wanted.lines)
             lines_[line].reset();
-        }
-        Parameters arguments;
-        arguments.add_array(ns).add_array(waits).add_array(kinds).add_array(names);
         loads.push_back(
-            {{&form(sql_.first_in_line), std::move(arguments)}, [this](const PGresult* found) {
+            {{&form(sql_.first_in_line), arrays_of(wanted.lines)}, [this](const PGresult* found) {
                  for (const JobRow& row : absorb_live(found))
                      lines_[line_of(row)] = row.job.id;
              }});
@@ -257,7 +289,8 @@ void PostgresTables::load_job_sets(const Wanted& wanted, std::vector<Load>& load
         for (const RecordKey& key : wanted.live_of_keys)
             live_of_keys_[key].reset();
         loads.push_back(
-            {{&sql_.live_of_key, arrays_of(wanted.live_of_keys)}, [this](const PGresult* found) {
+            {{&sql_.live_of_key, arrays_of_keys(wanted.live_of_keys)},
+             [this](const PGresult* found) {
                  each_row(found, [this](Cursor& cursor) {
                      JobRow row = take_job(cursor);
                      live_of_keys_[{row.job.ns, row.job.kind, row.job.key}] = std::move(row);
@@ -272,7 +305,7 @@ void PostgresTables::load_steps(const Wanted& wanted, std::vector<Load>& loads) 
         if (steps_.try_emplace(key).second) unknown.insert(key);
     }
     if (unknown.empty()) return;
-    loads.push_back({{&sql_.steps, arrays_of(unknown)}, [this](const PGresult* found) {
+    loads.push_back({{&sql_.steps, arrays_of_keys(unknown)}, [this](const PGresult* found) {
                          each_row(found, [this](Cursor& cursor) {
                              StepRow row = take_row(cursor, step_fields());
                              steps_[row.record].rows.push_back(std::move(row));
@@ -326,13 +359,19 @@ std::vector<JobRow> PostgresTables::absorb_live(const PGresult* result) {
 }
 
 void PostgresTables::foresee(const engine::Footprint& rows) {
-    if (mode_ != Mode::kForesee && mode_ != Mode::kDirect) return;
+    if (!foresees() && mode_ != Mode::kDirect) return;
     Wanted missing;
     for (const std::string& id : rows.jobs) {
         const auto known = jobs_.find(id);
         const bool is_known = known != jobs_.end() &&
                               (known->second.live_known || known->second.stored != Place::kNone);
-        if (!is_known) missing.jobs.insert(id);
+        if (!is_known && !assume_job(id)) missing.jobs.insert(id);
+    }
+    for (const std::string& id : rows.fresh_jobs) {
+        JobEntry& entry = jobs_[id];
+        if (entry.live_known) continue;
+        entry.live_known = entry.final_known = true;
+        ++missing.arrivals;
     }
     for (const std::string& id : rows.new_jobs) {
         if (!jobs_.contains(id)) {
@@ -345,20 +384,23 @@ void PostgresTables::foresee(const engine::Footprint& rows) {
         for (const auto& key : keys)
             if (!known.contains(key)) to.insert(key);
     };
-    want(missing.records, records_, rows.records);
+    for (const RecordKey& key : rows.records)
+        if (!records_.contains(key) && !assume_record(key)) missing.records.insert(key);
+    for (const LockName& name : rows.locks)
+        if (!locks_.contains(name) && !assume_lock(name)) missing.locks.insert(name);
     want(missing.steps, steps_, rows.steps);
-    want(missing.locks, locks_, rows.locks);
     want(missing.slots, slots_, rows.slots);
     want(missing.live_of_keys, live_of_keys_, rows.live_of_keys);
     want(missing.workers, workers_, rows.workers);
     for (const LockName& lock : rows.lock_lines) {
         LineName line{lock.first, engine::WaitFor::kLock, {}, lock.second};
-        if (!lines_.contains(line)) missing.lines.insert(std::move(line));
+        if (!lines_.contains(line) && !assume_empty(line)) missing.lines.insert(std::move(line));
     }
     for (const RecordKey& key : rows.key_lines) {
         LineName line{key.ns, engine::WaitFor::kKey, key.kind, key.key};
-        if (!lines_.contains(line)) missing.lines.insert(std::move(line));
+        if (!lines_.contains(line) && !assume_empty(line)) missing.lines.insert(std::move(line));
     }
+    if (missing.empty()) assume_time();
     if (!missing.empty() || !has_looked_) {
         need([&](Wanted& wanted) { wanted.add(missing); });
     }
@@ -396,6 +438,8 @@ bool PostgresTables::is_dirty() const {
 void PostgresTables::flush() {
     const std::vector<Command> changes = take_changes();
     if (changes.empty()) return;
+    plan_by_index();
+    version_is_unknown_ = version_is_unknown_ || in_savepoint_;
     writes();
     channel_->run(changes);
     undo_.clear();

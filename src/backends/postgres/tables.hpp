@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <set>
@@ -11,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "backends/postgres/known_rows.hpp"
 #include "backends/postgres/sql.hpp"
 #include "engine/tables.hpp"
 
@@ -53,6 +55,7 @@ class PostgresTables final : public engine::Tables {
     /// How a task that asks for what is not loaded gets it.
     enum class Mode : std::uint8_t {
         kForesee,   ///< Notes it in `wanted()` and leaves the task by `Unforeseen`.
+        kRehearse,  ///< As `kForesee`; nothing reaches the server, handlers' own writes neither.
         kDirect,    ///< Loads it at once.
         kReadOnly,  ///< As `kDirect`, without locks.
         /// As `kDirect`, but the transaction is somebody else's and may last: writes at once, and
@@ -60,12 +63,16 @@ class PostgresTables final : public engine::Tables {
         kWriteThrough,
     };
 
-    PostgresTables(const Statements& sql, const PostgresOptions& options)
-        : sql_(sql), options_(options) {}
+    /// `known`: what may be assumed and is proven by the server at the commit; none: nothing is.
+    PostgresTables(const Statements& sql, const PostgresOptions& options,
+                   KnownRows* known = nullptr)
+        : sql_(sql), options_(options), known_(known) {}
 
     // ---- the life of a unit
     /// Forgets everything; `channel` is where the transaction is open.
     void start(Channel& channel, Mode mode);
+    /// For a unit of tasks: how many there are, and whether it may assume.
+    void start_unit(Channel& channel, std::size_t tasks, bool may_assume);
     void set_mode(Mode mode) { mode_ = mode; }
     [[nodiscard]] Mode mode() const { return mode_; }
     /// Remembers where a task begins.
@@ -81,10 +88,18 @@ class PostgresTables final : public engine::Tables {
     /// Loads what is wanted, locks it in the one order, and looks at the clock.
     void load(const Wanted& wanted);
     [[nodiscard]] bool is_dirty() const;
+    /// Before statements of sekali's own follow those of a user.
+    void plan_by_index();
     /// Writes what changed.
     void flush();
     /// The statements that write what changed, to be sent along with the commit.
     [[nodiscard]] std::vector<Command> take_changes();
+    /// Whether a task relied on something that no statement of this unit proves.
+    [[nodiscard]] bool has_unproven() const;
+    /// Whether anything was assumed.
+    [[nodiscard]] bool has_assumed() const { return has_assumed_; }
+    /// Remembers for later units what this one has committed as that transaction.
+    void keep_known(Xid version);
     /// Whether this transaction made something ready or ended something.
     [[nodiscard]] bool made_news() const { return made_news_; }
     /// The clock stands still for the transaction once a task relies on it.
@@ -179,6 +194,9 @@ class PostgresTables final : public engine::Tables {
         bool live_known = false;      ///< The live jobs have been looked through for it.
         bool final_known = false;
         bool dirty = false;
+        bool written = false;   ///< By this unit.
+        ColumnSet changed = 0;  ///< Of `moving_fields()`, where a live row is to be written.
+        Xid version{};          ///< Of a row that was assumed; none once it is locked.
         engine::JobRow row{};
         std::string payload{};  ///< Of a job that is not stored yet.
     };
@@ -187,6 +205,10 @@ class PostgresTables final : public engine::Tables {
         bool stored = false;
         bool dirty = false;
         std::optional<Row> row{};
+        bool written = false;
+        ColumnSet changed = 0;  ///< Of a record, behind its key.
+        Xid version{};
+        bool absence_assumed = false;
     };
     struct StepsEntry {
         std::vector<engine::StepRow> rows;
@@ -198,11 +220,27 @@ class PostgresTables final : public engine::Tables {
 
     void forget_rows();
 
+    /// Namespace, what is waited for, kind and name as four arrays.
+    [[nodiscard]] static Parameters arrays_of(const std::set<LineName>& lines);
+
+    // ---- assuming (tables_assumed.cpp)
+    [[nodiscard]] bool assume_job(const std::string& id);
+    [[nodiscard]] bool assume_record(const engine::RecordKey& key);
+    [[nodiscard]] bool assume_lock(const LockName& name);
+    /// That nobody waits for a record or lock that was assumed itself.
+    [[nodiscard]] bool assume_empty(const LineName& line);
+    void assume_time();
+    /// The proof of the empty lines, behind the statements that lock what they wait for.
+    void check_lines(std::vector<Command>& out);
+
     // ---- loading
     [[noreturn]] void leave() const { throw Unforeseen{}; }
     /// Ends the foreseeing of a task that needs a query of its own, and writes what that must see.
     void query_begins();
     ResultPtr query(const Sql& sql, Parameters arguments);
+    [[nodiscard]] bool foresees() const {
+        return mode_ == Mode::kForesee || mode_ == Mode::kRehearse;
+    }
     [[nodiscard]] bool locks_rows() const {
         return mode_ != Mode::kReadOnly && mode_ != Mode::kWriteThrough;
     }
@@ -248,6 +286,12 @@ class PostgresTables final : public engine::Tables {
     void writes();
     std::vector<engine::RecordKey> standing(const Sql& sql, engine::WaitFor wait,
                                             std::string_view ns, std::size_t limit);
+    [[nodiscard]] std::vector<JobEntry*> dirty_jobs();
+    /// Writes the columns that have changed, and what `behind` adds.
+    static void write_changed(std::vector<Command>& out, const Variants& sql,
+                              const std::vector<JobEntry*>& entries,
+                              std::initializer_list<std::span<const Field<engine::JobRow>>> behind);
+    void insert_new(std::vector<Command>& out, const std::vector<JobEntry*>& entries);
     void changed_jobs(std::vector<Command>& out);
     void changed_records(std::vector<Command>& out);
     void changed_steps(std::vector<Command>& out);
@@ -256,10 +300,20 @@ class PostgresTables final : public engine::Tables {
 
     const Statements& sql_;
     const PostgresOptions& options_;
+    KnownRows* const known_;
     Channel* channel_ = nullptr;
     Mode mode_ = Mode::kDirect;
+    bool may_assume_ = false;
+    bool has_assumed_ = false;
+    bool time_is_assumed_ = false;
+    bool is_alone_ = true;  ///< The unit has one task.
+    bool in_savepoint_ = false;
+    bool plans_freely_ = false;  ///< As users' statements are to be planned.
+    /// Rows were written by a subtransaction, whose number nobody has asked for.
+    bool version_is_unknown_ = false;
 
     engine::StoreTime now_{};
+    std::chrono::steady_clock::time_point asked_{};  ///< When the last load was sent.
     bool has_looked_ = false;
     bool time_is_kept_ = false;
     bool made_news_ = false;
@@ -277,6 +331,7 @@ class PostgresTables final : public engine::Tables {
     // What was found by these questions when they were asked.
     std::map<engine::RecordKey, std::optional<std::string>> slots_;
     std::map<LineName, std::optional<std::string>> lines_;
+    std::set<LineName> assumed_lines_;
     std::map<engine::RecordKey, std::optional<engine::JobRow>> live_of_keys_;
     // Where the unit has changed something since, so that the answer above is out of date.
     std::set<engine::RecordKey> moved_slots_;

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <utility>
 
 #include "backends/postgres/fields.hpp"
@@ -42,6 +43,23 @@ class Columns {
     std::size_t count_ = 0;
 };
 
+/// With the version that each row must have for the statement to write it.
+template <typename Row>
+class GuardedColumns : public Columns<Row> {
+ public:
+    using Columns<Row>::Columns;
+    void add(const Row& row, Xid version) {
+        Columns<Row>::add(row);
+        versions_.next().put(version);
+    }
+    [[nodiscard]] Parameters arguments() const {
+        return std::move(Columns<Row>::arguments().add_array(versions_));
+    }
+
+ private:
+    ArrayEncoder versions_{PgType::kXid};
+};
+
 template <typename Row>
 std::vector<Field<Row>> joined(std::initializer_list<std::span<const Field<Row>>> lists) {
     std::vector<Field<Row>> all;
@@ -50,8 +68,8 @@ std::vector<Field<Row>> joined(std::initializer_list<std::span<const Field<Row>>
     return all;
 }
 
-template <typename Row>
-void add_checked(std::vector<Command>& out, const Sql& sql, const Columns<Row>& rows) {
+template <typename Rows>
+void add_checked(std::vector<Command>& out, const Sql& sql, const Rows& rows) {
     if (rows.count() == 0) return;
     Parameters arguments = rows.arguments();
     arguments.add(rows.count());
@@ -96,71 +114,142 @@ std::vector<Field<JobRow>> whole_job() {
 
 }  // namespace
 
+/// In the order in which everybody locks jobs.
+std::vector<PostgresTables::JobEntry*> PostgresTables::dirty_jobs() {
+    std::vector<JobEntry*> dirty;
+    for (auto& [id, entry] : jobs_)
+        if (entry.dirty) dirty.push_back(&entry);
+    std::sort(dirty.begin(), dirty.end(),
+              [](const JobEntry* a, const JobEntry* b) { return a->row.job.id < b->row.job.id; });
+    return dirty;
+}
+
+void PostgresTables::write_changed(std::vector<Command>& out, const Variants& sql,
+                                   const std::vector<JobEntry*>& entries,
+                                   std::initializer_list<std::span<const Field<JobRow>>> behind) {
+    ColumnSet changed = 0;
+    for (const JobEntry* entry : entries)
+        changed |= entry->changed;
+    const Variants::Variant& variant = sql.of(changed);
+    std::vector<Field<JobRow>> fields = just_seq();
+    for (const Field<JobRow>& field : chosen(moving_fields(), variant.columns))
+        fields.push_back(field);
+    for (const auto& more : behind)
+        fields.insert(fields.end(), more.begin(), more.end());
+    GuardedColumns<JobRow> rows(std::move(fields));
+    for (JobEntry* entry : entries)
+        rows.add(entry->row, std::exchange(entry->version, Xid{}));
+    add_checked(out, variant.sql, rows);
+}
+
+void PostgresTables::insert_new(std::vector<Command>& out, const std::vector<JobEntry*>& entries) {
+    ColumnSet given = 0;
+    for (const JobEntry* entry : entries)
+        given |= different_columns(moving_fields(), entry->row, JobRow{});
+    const Variants::Variant& variant = sql_.insert_jobs.of(given);
+    std::vector<Field<JobRow>> fields = joined<JobRow>({frozen_fields()});
+    for (const Field<JobRow>& field : chosen(moving_fields(), variant.columns))
+        fields.push_back(field);
+    fields.push_back(kPayload);
+    Columns<JobRow> rows(std::move(fields));
+    for (JobEntry* entry : entries) {
+        entry->row.job.payload = std::move(entry->payload);
+        rows.add(entry->row);
+        entry->row.job.payload.clear();
+        entry->payload.clear();
+    }
+    add_checked(out, variant.sql, rows);
+}
+
 /// What leaves a place goes first: a slot must be free before another takes it.
 void PostgresTables::changed_jobs(std::vector<Command>& out) {
     const std::vector<Field<JobRow>> ends = finished_at();
     const Field<JobRow> keeps[] = {kKeeps};
     const Field<JobRow> payload[] = {kPayload};
-    const auto seq = just_seq();
-    Columns<JobRow> updates(joined<JobRow>({seq, moving_fields()}));
-    Columns<JobRow> finishes(joined<JobRow>({seq, moving_fields(), ends, keeps}));
+    std::vector<JobEntry*> updates;
+    std::vector<JobEntry*> finishes;
+    std::vector<JobEntry*> inserts;
     Columns<JobRow> revived(whole_job());
-    Columns<JobRow> inserts(joined<JobRow>({frozen_fields(), moving_fields(), payload}));
     Columns<JobRow> final_inserts(
         joined<JobRow>({frozen_fields(), moving_fields(), ends, payload}));
     std::vector<std::int64_t> live_gone;
     std::vector<std::int64_t> final_gone;
-    for (auto& [id, entry] : jobs_) {
-        if (!entry.dirty) continue;
-        const auto [from, to] = std::pair(entry.stored, entry.place);
-        if (from == Place::kLive && to == Place::kLive) updates.add(entry.row);
-        if (from == Place::kLive && to == Place::kFinal) finishes.add(entry.row);
-        if (from == Place::kLive && to == Place::kNone) live_gone.push_back(entry.row.seq);
-        if (from == Place::kFinal && to == Place::kNone) final_gone.push_back(entry.row.seq);
-        if (from == Place::kFinal && to != Place::kNone) revived.add(entry.row);
+    const std::vector<JobEntry*> dirty = dirty_jobs();
+    for (JobEntry* entry : dirty) {
+        const auto [from, to] = std::pair(entry->stored, entry->place);
+        if (from == Place::kLive && to == Place::kLive) updates.push_back(entry);
+        if (from == Place::kLive && to == Place::kFinal) finishes.push_back(entry);
+        if (from == Place::kLive && to == Place::kNone) live_gone.push_back(entry->row.seq);
+        if (from == Place::kFinal && to == Place::kNone) final_gone.push_back(entry->row.seq);
+        if (from == Place::kFinal && to != Place::kNone) revived.add(entry->row);
         // One that was revived and has ended again goes the same way twice.
-        if (from == Place::kFinal && to == Place::kFinal) finishes.add(entry.row);
-        if (from == Place::kNone && to != Place::kNone) {
-            entry.row.job.payload = std::move(entry.payload);
-            (to == Place::kLive ? inserts : final_inserts).add(entry.row);
-            entry.row.job.payload.clear();
-            entry.payload.clear();
+        if (from == Place::kFinal && to == Place::kFinal) finishes.push_back(entry);
+        if (from == Place::kNone && to == Place::kLive) inserts.push_back(entry);
+        if (from == Place::kNone && to == Place::kFinal) {
+            entry->row.job.payload = std::move(entry->payload);
+            final_inserts.add(entry->row);
+            entry->row.job.payload.clear();
+            entry->payload.clear();
         }
-        entry.stored = entry.place;
-        entry.dirty = false;
-        entry.live_known = entry.final_known = true;
     }
     add_checked(out, sql_.revive_jobs, revived);
-    add_checked(out, sql_.finish_jobs, finishes);
+    write_changed(out, sql_.finish_jobs, finishes, {ends, keeps});
     add_seqs(out, sql_.delete_jobs, live_gone);
     add_seqs(out, sql_.delete_finished, final_gone);
-    add_checked(out, sql_.update_jobs, updates);
-    add_checked(out, sql_.insert_jobs, inserts);
+    write_changed(out, sql_.update_jobs, updates, {});
+    insert_new(out, inserts);
     add_checked(out, sql_.insert_finished, final_inserts);
+    for (JobEntry* entry : dirty) {
+        entry->stored = entry->place;
+        entry->dirty = false;
+        entry->changed = 0;
+        entry->version = Xid{};
+        entry->written = entry->live_known = entry->final_known = true;
+    }
 }
 
 void PostgresTables::changed_records(std::vector<Command>& out) {
-    Columns<RecordRow> updates(joined<RecordRow>({record_fields()}));
-    Columns<RecordRow> inserts(joined<RecordRow>({record_fields()}));
+    const auto rest = record_fields().subspan(3);
+    const auto columns_of = [&](ColumnSet columns) {
+        std::vector<Field<RecordRow>> fields = joined<RecordRow>({record_fields().first(3)});
+        for (const Field<RecordRow>& field : chosen(rest, columns))
+            fields.push_back(field);
+        return fields;
+    };
+    ColumnSet changed = 0;
+    ColumnSet given = 0;
+    for (const auto& [key, entry] : records_) {
+        if (!entry.dirty || !entry.row) continue;
+        (entry.stored ? changed : given) |= entry.changed;
+    }
+    const Variants::Variant& update = sql_.update_records.of(changed);
+    const Variants::Variant& insert = sql_.insert_records.of(given);
+    GuardedColumns<RecordRow> updates(columns_of(update.columns));
+    Columns<RecordRow> inserts(columns_of(insert.columns));
     Columns<RecordRow> gone(joined<RecordRow>({record_fields().first(3)}));
     for (auto& [key, entry] : records_) {
         if (!entry.dirty) continue;
-        if (entry.row) {
-            (entry.stored ? updates : inserts).add(*entry.row);
+        const Xid version = std::exchange(entry.version, Xid{});
+        if (entry.row && entry.stored) {
+            updates.add(*entry.row, version);
+        } else if (entry.row) {
+            inserts.add(*entry.row);
         } else if (entry.stored) {
             RecordRow row;
             row.id = key;
             gone.add(row);
         }
         entry.stored = entry.row.has_value();
-        entry.dirty = false;
+        entry.dirty = entry.absence_assumed = false;
+        entry.written = true;
+        entry.changed = 0;
     }
-    add_checked(out, sql_.update_records, updates);
+    add_checked(out, update.sql, updates);
     add_checked(out, sql_.delete_records, gone);
     if (inserts.count() == 0) return;
     Parameters arguments = inserts.arguments();
     arguments.add(inserts.count()).add(epoch_floor_);
-    out.push_back({&sql_.insert_records, std::move(arguments)});
+    out.push_back({&insert.sql, std::move(arguments)});
 }
 
 void PostgresTables::changed_steps(std::vector<Command>& out) {
@@ -182,13 +271,16 @@ void PostgresTables::changed_steps(std::vector<Command>& out) {
 }
 
 void PostgresTables::changed_locks(std::vector<Command>& out) {
-    Columns<LockRow> updates(joined<LockRow>({lock_fields()}));
+    GuardedColumns<LockRow> updates(joined<LockRow>({lock_fields()}));
     Columns<LockRow> inserts(joined<LockRow>({lock_fields()}));
     Columns<LockRow> gone(joined<LockRow>({lock_fields().first(2)}));
     for (auto& [name, entry] : locks_) {
         if (!entry.dirty) continue;
-        if (entry.row) {
-            (entry.stored ? updates : inserts).add(*entry.row);
+        const Xid version = std::exchange(entry.version, Xid{});
+        if (entry.row && entry.stored) {
+            updates.add(*entry.row, version);
+        } else if (entry.row) {
+            inserts.add(*entry.row);
         } else if (entry.stored) {
             LockRow row;
             row.ns = name.first;
@@ -197,6 +289,7 @@ void PostgresTables::changed_locks(std::vector<Command>& out) {
         }
         entry.stored = entry.row.has_value();
         entry.dirty = false;
+        entry.written = true;
     }
     add_checked(out, sql_.update_locks, updates);
     add_checked(out, sql_.delete_locks, gone);
@@ -240,6 +333,7 @@ std::vector<Command> PostgresTables::take_changes() {
         entry.dirty = false;
     }
     add_unchecked(out, sql_.put_workers, workers);
+    check_lines(out);
     return out;
 }
 

@@ -66,6 +66,9 @@ void PostgresTables::change(JobEntry& entry, JobRow row, Place place) {
     remember(entry);
     if (entry.place != Place::kNone) note_moves(entry.row);
     note_moves(row);
+    if (entry.stored == Place::kLive) {
+        entry.changed |= different_columns(moving_fields(), entry.row, row);
+    }
     entry.row = std::move(row);
     entry.row.job.payload.clear();
     entry.place = place;
@@ -135,8 +138,9 @@ void PostgresTables::update_job(const JobRow& row) {
 void PostgresTables::finish_job(const JobRow& row) {
     JobEntry& entry = live_entry(row.job.id);
     if (entry.place != Place::kLive) rows::throw_no_job("live", row.job.id);
-    change(entry, row, Place::kFinal);
-    entry.row.slot_held = false;
+    JobRow ended = row;
+    ended.slot_held = false;
+    change(entry, std::move(ended), Place::kFinal);
     if (!keeps_payload(row.state)) entry.payload.clear();
     changed();
 }
@@ -187,7 +191,9 @@ std::string PostgresTables::payload(std::string_view job_id) {
 std::size_t PostgresTables::promote_due(std::string_view ns, std::size_t limit) {
     query_begins();
     writes();
-    const ResultPtr promoted = query(sql_.promote_due, parameters(ns, now_, limit));
+    // An assumed time may be early by the way of a reading; nothing is promoted before it is due.
+    const StoreTime due = time_is_assumed_ ? now_ - kSlowestReading : now_;
+    const ResultPtr promoted = query(sql_.promote_due, parameters(ns, due, limit));
     for (int row = 0; row < PQntuples(promoted.get()); ++row) {
         const auto known = jobs_.find(Cursor(promoted.get(), row).take<std::string>());
         if (known != jobs_.end()) known->second.row.state = JobState::kReady;

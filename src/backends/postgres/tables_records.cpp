@@ -36,6 +36,12 @@ void PostgresTables::put_record(const RecordRow& row) {
     auto& entry = record_entry(row.id);
     if (mode_ == Mode::kWriteThrough && entry.stored) lock_unchanged(entry);
     remember(entry);
+    if (entry.stored && !entry.row) {
+        entry.changed = ~ColumnSet{0};  // it was to be erased
+    } else {
+        const RecordRow before = entry.row.value_or(RecordRow{});
+        entry.changed |= different_columns(record_fields().subspan(3), before, row);
+    }
     entry.row = row;
     entry.dirty = true;
     if (row.state != engine::RecordState::kProcessing) made_news_ = true;

@@ -24,6 +24,7 @@ constexpr int kTaskConflicts = 40;
 constexpr int kUnforeseen = 4;
 /// Tasks that may fail in one group before all that is left of it runs one by one.
 constexpr std::size_t kSetAside = 8;
+constexpr unsigned kMostCaution = 63;
 constexpr Millis kPauseAfterConflict{2};
 constexpr Millis kPauseWithoutServer{100};
 
@@ -35,6 +36,12 @@ Error spoilt(const Error& last) {
     return error;
 }
 
+/// A task relied on what was assumed and wrote nothing by which the server would have proven it.
+SqlFailure unproven() {
+    return {Trouble::kConflict,
+            {.code = ErrorCode::kInternal, .message = "postgres: an assumption was not proven"}};
+}
+
 }  // namespace
 
 /// The transaction of a unit: it begins with the first command, in the same round trip.
@@ -44,13 +51,21 @@ class Units::UnitChannel final : public Channel {
         : connection_(connection), sql_(sql) {}
 
     std::vector<ResultPtr> run(std::span<const Command> commands) override {
-        if (begun_) return connection_.run(commands);
-        std::vector<Command> all{{&sql_.begin, {}}};
+        if (!std::exchange(begun_, true)) begin();
+        if (ahead_.empty()) return connection_.run(commands);
+        std::vector<Command> all = std::exchange(ahead_, {});
+        const auto count = static_cast<std::ptrdiff_t>(all.size());
         all.insert(all.end(), commands.begin(), commands.end());
-        begun_ = true;
         std::vector<ResultPtr> results = connection_.run(all);
-        results.erase(results.begin());
+        results.erase(results.begin(), results.begin() + count);
         return results;
+    }
+    void run_with_next(Command command) override { ahead_.push_back(std::move(command)); }
+    void begin() {
+        ahead_.insert(ahead_.begin(), {&sql_.begin, {}});
+        if (connection_.is_pooled()) {
+            ahead_.insert(ahead_.begin() + 1, {&connection_.local_settings(), {}});
+        }
     }
     [[nodiscard]] PGconn* handle() const override { return connection_.handle(); }
     [[nodiscard]] bool begun() const { return begun_; }
@@ -58,12 +73,13 @@ class Units::UnitChannel final : public Channel {
  private:
     Connection& connection_;
     const Statements& sql_;
+    std::vector<Command> ahead_;
     bool begun_ = false;
 };
 
-Units::Units(const PostgresOptions& options, const Statements& sql,
+Units::Units(const PostgresOptions& options, const Statements& sql, KnownRows& known,
              const std::atomic<bool>& closing)
-    : options_(options), sql_(sql), closing_(closing), tables_(sql, options) {}
+    : options_(options), sql_(sql), closing_(closing), tables_(sql, options, &known) {}
 
 Units::~Units() = default;
 
@@ -111,6 +127,8 @@ void Units::run_together(std::span<const Task> tasks, Chosen chosen, Answers& an
         chosen.clear();
     };
     int conflicts = 0;
+    assumes_ = cautious_for_ == 0;
+    if (!assumes_) --cautious_for_;
     while (!chosen.empty()) {
         try {
             const auto culprit = attempt(tasks, chosen, answers);
@@ -121,7 +139,9 @@ void Units::run_together(std::span<const Task> tasks, Chosen chosen, Answers& an
         } catch (const SqlFailure& failure) {
             if (connection_ != nullptr) connection_->roll_back();
             Error error = failure.error();
-            if (failure.trouble() == Trouble::kConflict) {
+            if (failure.trouble() == Trouble::kConflict && tables_.has_assumed()) {
+                note_refusal();
+            } else if (failure.trouble() == Trouble::kConflict) {
                 const bool is_one = chosen.size() == 1;
                 const int limit = is_one ? kTaskConflicts : kGroupConflicts;
                 if (++conflicts < limit && base::steady_now() < deadline) {
@@ -157,7 +177,7 @@ std::optional<std::size_t> Units::attempt(std::span<const Task> tasks, const Cho
                                           Answers& answers) {
     commit_was_sent_ = false;
     UnitChannel channel(connection(), sql_);
-    tables_.start(channel, Mode::kForesee);
+    tables_.start_unit(channel, chosen.size(), assumes_);
     std::vector<std::pair<std::size_t, Error>> failed;
     int misses = 0;
     for (std::size_t at = 0; at < chosen.size();) {
@@ -198,6 +218,7 @@ std::optional<std::size_t> Units::attempt(std::span<const Task> tasks, const Cho
         tables_.set_mode(Mode::kForesee);
         ++at;
     }
+    if (tables_.has_unproven()) throw unproven();
     commit(channel);
     for (const std::size_t i : chosen)
         answers[i] = Result<void>{};
@@ -208,6 +229,7 @@ std::optional<std::size_t> Units::attempt(std::span<const Task> tasks, const Cho
 
 /// Lets the tasks behind one that could not go on say what they need, so that it is loaded at once.
 void Units::foresee_rest(std::span<const Task> tasks, std::span<const std::size_t> rest) {
+    tables_.set_mode(Mode::kRehearse);
     for (const std::size_t i : rest) {
         tables_.begin_task();
         try {
@@ -218,10 +240,12 @@ void Units::foresee_rest(std::span<const Task> tasks, std::span<const std::size_
         }
         tables_.undo_task();
     }
+    tables_.set_mode(Mode::kForesee);
 }
 
 void Units::commit(UnitChannel& channel) {
     if (!channel.begun() && !tables_.is_dirty()) return;
+    tables_.plan_by_index();
     std::vector<Command> commands = tables_.take_changes();
     const bool has_written = !commands.empty() || tables_.has_written();
     if (has_written) {
@@ -230,9 +254,19 @@ void Units::commit(UnitChannel& channel) {
         commit_was_sent_ = true;
     }
     commands.push_back({&sql_.commit, {}});
-    channel.run(commands);
-    if (std::exchange(commit_was_sent_, false)) last_token_ = token_;
+    const std::vector<ResultPtr> results = channel.run(commands);
+    if (std::exchange(commit_was_sent_, false)) {
+        last_token_ = token_;
+        tables_.keep_known(Cursor(results[results.size() - 2].get(), 0).take<Xid>());
+        if (assumes_ && tables_.has_assumed()) caution_ = 0;
+    }
     made_news_ = made_news_ || tables_.made_news();
+}
+
+void Units::note_refusal() {
+    assumes_ = false;
+    caution_ = std::min(2 * caution_ + 1, kMostCaution);
+    cautious_for_ = caution_;
 }
 
 bool Units::landed(Connection::Clock::time_point deadline) {

@@ -17,7 +17,8 @@ namespace sekali::postgres {
 class Units {
  public:
     /// All must outlive this. While `closing` is set nothing is waited for.
-    Units(const PostgresOptions& options, const Statements& sql, const std::atomic<bool>& closing);
+    Units(const PostgresOptions& options, const Statements& sql, KnownRows& known,
+          const std::atomic<bool>& closing);
     ~Units();
     Units(const Units&) = delete;
     Units& operator=(const Units&) = delete;
@@ -43,6 +44,8 @@ class Units {
                       Chosen& alone);
     void foresee_rest(std::span<const engine::Task> tasks, std::span<const std::size_t> rest);
     void commit(UnitChannel& channel);
+    /// After a refusal some units assume nothing, more each time.
+    void note_refusal();
     /// After a commit whose answer was lost: whether it landed. Settled by a write, which waits for
     /// the transaction in doubt or keeps it from landing.
     [[nodiscard]] bool landed(Connection::Clock::time_point deadline);
@@ -57,6 +60,9 @@ class Units {
     std::string token_;       ///< Of the commit that is under way.
     std::string last_token_;  ///< Of the last one that landed on this connection.
     bool commit_was_sent_ = false;
+    bool assumes_ = true;        ///< The unit at hand.
+    unsigned cautious_for_ = 0;  ///< Units to come that assume nothing.
+    unsigned caution_ = 0;       ///< As many after the last refusal.
     bool made_news_ = false;
 };
 

@@ -31,6 +31,8 @@ std::string_view name_of(PgType type) {
             return "smallint";
         case PgType::kText:
             return "text";
+        case PgType::kXid:
+            return "xid";
         case PgType::kFloat8:
             return "float8";
     }
@@ -49,6 +51,8 @@ PgType array_of(PgType element) {
             return PgType{1005};
         case PgType::kText:
             return PgType{1009};
+        case PgType::kXid:
+            return PgType{1011};
         case PgType::kFloat8:
             return PgType{1022};
     }

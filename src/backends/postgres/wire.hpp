@@ -23,10 +23,14 @@ enum class PgType : Oid {
     kInt8 = 20,
     kInt2 = 21,
     kText = 25,
+    kXid = 28,
     kFloat8 = 701,
 };
 [[nodiscard]] std::string_view name_of(PgType type);
 [[nodiscard]] PgType array_of(PgType element);
+
+/// The number of a transaction; as `xmin` of a row the version of that row. 0 is none.
+enum class Xid : std::uint32_t {};
 
 template <typename T>
 inline constexpr bool kIsOptional = false;
@@ -43,6 +47,8 @@ template <typename T>
         return PgType::kText;
     } else if constexpr (std::is_same_v<T, bool>) {
         return PgType::kBool;
+    } else if constexpr (std::is_same_v<T, Xid>) {
+        return PgType::kXid;
     } else if constexpr (std::is_enum_v<T>) {
         return PgType::kInt2;
     } else if constexpr (std::is_floating_point_v<T>) {
@@ -63,6 +69,8 @@ class Encoder {
             put_bytes(value);
         } else if constexpr (std::is_same_v<T, bool>) {
             put_number(static_cast<std::uint64_t>(value), 1);
+        } else if constexpr (std::is_same_v<T, Xid>) {
+            put_number(static_cast<std::uint64_t>(value), 4);
         } else if constexpr (std::is_enum_v<T>) {
             put_number(static_cast<std::uint64_t>(value), 2);
         } else if constexpr (std::is_floating_point_v<T>) {

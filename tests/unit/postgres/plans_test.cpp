@@ -36,34 +36,43 @@ std::string plan_of(Connection& connection, const Sql& sql) {
     return plan;
 }
 
+/// All forms of those that have some.
+std::vector<const Sql*> changing(const Statements& sql) {
+    std::vector<const Sql*> forms;
+    for (const Variants* variants : {&sql.update_jobs, &sql.finish_jobs, &sql.update_records})
+        for (const auto& variant : variants->all())
+            forms.push_back(&variant.sql);
+    return forms;
+}
+
 TEST(PostgresPlans, NoStatementOfTheHotPathReadsOrSortsATable) {
     const TestSchema schema;
     const auto store = PostgresStore::open(schema.options()).value();
     const auto connection = Connection::open(schema.options());
     const Statements sql(schema.name());
-    for (const Sql* hot : {&sql.jobs.locking,
-                           &sql.finished.locking,
-                           &sql.records.locking,
-                           &sql.locks.locking,
-                           &sql.workers.locking,
-                           &sql.steps,
-                           &sql.slot_holders.locking,
-                           &sql.first_in_line.locking,
-                           &sql.live_of_key,
-                           &sql.update_jobs,
-                           &sql.finish_jobs,
-                           &sql.revive_jobs,
-                           &sql.update_records,
-                           &sql.delete_records,
-                           &sql.update_locks,
-                           &sql.claimable.locking,
-                           &sql.promote_due,
-                           &sql.next_run_at,
-                           &sql.lapsed.locking,
-                           &sql.count_begun,
-                           &sql.has_jobs_of,
-                           &sql.payload,
-                           &sql.prunable_records.locking}) {
+    std::vector<const Sql*> statements = changing(sql);
+    statements.insert(statements.end(), {&sql.jobs.locking,
+                                         &sql.finished.locking,
+                                         &sql.records.locking,
+                                         &sql.locks.locking,
+                                         &sql.workers.locking,
+                                         &sql.steps,
+                                         &sql.slot_holders.locking,
+                                         &sql.first_in_line.locking,
+                                         &sql.lines_are_empty,
+                                         &sql.live_of_key,
+                                         &sql.revive_jobs,
+                                         &sql.delete_records,
+                                         &sql.update_locks,
+                                         &sql.claimable.locking,
+                                         &sql.promote_due,
+                                         &sql.next_run_at,
+                                         &sql.lapsed.locking,
+                                         &sql.count_begun,
+                                         &sql.has_jobs_of,
+                                         &sql.payload,
+                                         &sql.prunable_records.locking});
+    for (const Sql* hot : statements) {
         const std::string plan = plan_of(*connection, *hot);
         EXPECT_EQ(plan.find("Seq Scan"), std::string::npos) << hot->doing << "\n" << plan;
         EXPECT_EQ(plan.find("Bitmap"), std::string::npos) << hot->doing << "\n" << plan;

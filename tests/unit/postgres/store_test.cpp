@@ -40,7 +40,8 @@ class StoreTest : public ::testing::Test {
         std::promise<Result<void>> done;
         std::vector<engine::Task> tasks;
         tasks.push_back({.work = std::move(work),
-                         .done = [&](Result<void> result) { done.set_value(std::move(result)); }});
+                         .done = [&](Result<void> result) { done.set_value(std::move(result)); },
+                         .in_order = true});
         store.submit(std::move(tasks));
         return done.get_future().get();
     }
