@@ -89,7 +89,8 @@ constexpr std::string_view kExitStatus =
 }  // namespace
 
 std::string usage_line(const CommandSpec& command) {
-    std::string line = fmt::format("sekali {}", command.name);
+    std::string line = command.program.empty() ? fmt::format("sekali {}", command.name)
+                                               : std::string(command.program);
     for (const PositionalSpec& positional : command.positionals)
         line += positional_usage(positional);
     for (const OptionSpec& option : command.options) {
@@ -101,8 +102,9 @@ std::string usage_line(const CommandSpec& command) {
 }
 
 std::string command_help(const CommandSpec& command) {
+    const std::string_view name = command.program.empty() ? command.name : command.program;
     std::string out =
-        fmt::format("{}: {}\n\nUsage: {}\n", command.name, command.summary, usage_line(command));
+        fmt::format("{}: {}\n\nUsage: {}\n", name, command.summary, usage_line(command));
     if (!command.about.empty()) out += fmt::format("\n{}\n", command.about);
     if (!command.examples.empty()) out += fmt::format("\nExamples:\n{}\n", command.examples);
     if (!command.positionals.empty()) {

@@ -68,6 +68,7 @@ struct CommandSpec {
     std::string_view examples{};
     int (*run)(CommandContext&) = nullptr;  ///< Returns the exit status; may throw `Failure`.
     Tail tail = Tail::kPositionals;
+    std::string_view program{};  ///< What is called where that is not `sekali NAME`.
 };
 
 /// What several commands that share a first word are about.

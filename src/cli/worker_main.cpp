@@ -1,5 +1,8 @@
 #include "sekali/worker_main.hpp"
 
+#include <filesystem>
+#include <string>
+
 #include "cli/app.hpp"
 #include "cli/context.hpp"
 #include "cli/work_settings.hpp"
@@ -20,10 +23,12 @@ int run(cli::CommandContext& context) {
 
 int worker_main(int argc, char** argv, const std::function<void(Worker&)>& register_handlers) {
     handlers = &register_handlers;
+    const std::string program = argc > 0 ? std::filesystem::path(argv[0]).filename() : "worker";
     const cli::CommandSpec command{.name = "work",
                                    .summary = "run this program's handlers",
                                    .options = cli::work_options(),
-                                   .run = run};
+                                   .run = run,
+                                   .program = program};
     return cli::run_single(command, {argv + (argc > 0 ? 1 : 0), argv + argc},
                            cli::process_environment());
 }

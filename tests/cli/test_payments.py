@@ -36,7 +36,9 @@ class Payments(CommandTest):
         self.assertEqual(len(moved), 16)
 
     def test_the_worker_has_the_flags_of_work(self):
-        self.assertIn("--processes", self.ok("--help").out)
+        shown = self.ok("--help").out
+        self.assertIn("--processes", shown)
+        self.assertIn(f"Usage: {os.path.basename(PROGRAM)} [flags]", shown)
         self.assertEqual(self.run_command("--no-such-flag").status, 2)
         self.assertEqual(self.run_command("charge", "o", "a", "-5").status, 2)
 
