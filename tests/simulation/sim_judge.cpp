@@ -229,7 +229,8 @@ void Judge::resolved(const JobRow& row, const engine::Resolution& resolution) {
     KeyFacts& key = keys_[key_name(row.job.kind, row.job.key)];
     key.unanswered.reset();
     key.open_steps.clear();
-    key.not_before = StoreTime{};
+    // Who answers runs it on at once, whatever delay a failure had given it before.
+    key.not_before = jobs_.at(row.job.id).not_before = StoreTime{};
     if (resolution.kind == engine::Resolution::Kind::kSucceeded) {
         ++jobs_.at(row.job.id).successes;
     }

@@ -52,11 +52,12 @@ constexpr std::array<std::uint64_t, 19> kEarlyCorpus{
     5082664,    // judge: a late copy of a lock's request was granted when all was over
 };
 
-constexpr std::array<std::uint64_t, 4> kCorpus{
-    13,   // budget: a poison job's lock outlived its lease by half a minute, twenty times
-    247,  // budget: the same, and others stood in line behind it
-    315,  // judge: a person's answer and the begin that found it were one group
-    484,  // idle: what waits for a lock outside is not idle
+constexpr std::array<std::uint64_t, 5> kCorpus{
+    13,        // budget: a poison job's lock outlived its lease by half a minute, twenty times
+    247,       // budget: the same, and others stood in line behind it
+    315,       // judge: a person's answer and the begin that found it were one group
+    484,       // idle: what waits for a lock outside is not idle
+    50012646,  // judge: a cancel held a job that waited for its retry, an answer ran it at once
 };
 
 TEST(Simulation, Corpus) {
