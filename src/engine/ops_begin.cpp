@@ -79,8 +79,9 @@ std::optional<BeginReply> BeginRun::claim_answer() {
         tables_.insert_job(*row);
     }
     row_ = std::move(*row);
+    // The id of a dropped job may come back as other work, whose deliveries count anew.
     if (row_.state != JobState::kRunning || row_.owner != run().worker ||
-        row_.deliveries != run().delivery) {
+        row_.deliveries != run().delivery || record_key(row_.job) != record_key(request_.job)) {
         return Gone{};
     }
     return std::nullopt;

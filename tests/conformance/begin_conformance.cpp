@@ -59,6 +59,17 @@ TEST_P(BeginConformance, I08_BeginIsRepeatableForTheSameDelivery) {
     EXPECT_EQ(succeed(run).kind, Settled::Kind::kApplied);
 }
 
+TEST_P(BeginConformance, I08_ALateBeginStartsNoOtherWorkOfTheSameId) {
+    put({.id = "j1", .key = "k"});
+    const Attempt late = start("A", "j1");
+    settle(late, ended(Outcome::Kind::kPermanent));
+    tx([](Tables& tables) { return drop_dead(tables, "j1", "operator"); });
+    put({.id = "j1", .key = "other"});
+    ASSERT_EQ(claim("A").size(), 1U);
+    EXPECT_NE(as<Gone>(begin(late.request)), nullptr);
+    EXPECT_FALSE(job("j1").begun);
+}
+
 TEST_P(BeginConformance, I08_BeginIsRepeatableUnderHoldAndAfterTheLeaseLapsed) {
     policy.on_unknown = OnUnknown::kHold;
     put({.id = "j1", .key = "k"});
