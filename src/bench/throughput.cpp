@@ -16,7 +16,7 @@ namespace sekali::bench {
 namespace {
 
 constexpr std::array<std::size_t, 5> kConcurrencies{16, 64, 256, 512, 1024};
-constexpr std::size_t kTuningShare = 4;
+constexpr std::size_t kTuningShare = 2;
 constexpr std::size_t kRounds = 3;
 /// Small batches cost a sync for a few jobs; some are enough to know their rate.
 constexpr std::array<std::size_t, 2> kSmallBatches{1, 10};
