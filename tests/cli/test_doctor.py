@@ -11,8 +11,10 @@ class Doctor(CommandTest):
         # The folder of the tests may lie in memory, to which doctor objects first of all.
         with open("/proc/mounts") as mounts:
             folders = [line.split() for line in mounts]
-        here = max((m for m in folders if self.folder.startswith(m[1])), key=lambda m: len(m[1]))
-        self.in_memory = here[2] in ("tmpfs", "ramfs")
+        # In a changed root the file system at its top has no line.
+        above = [m for m in folders if self.folder.startswith(m[1])]
+        here = max(above, key=lambda m: len(m[1]), default=None)
+        self.in_memory = here is not None and here[2] in ("tmpfs", "ramfs")
 
     def look(self, *words, status=None, **how):
         answer = self.run_command("doctor", "--json", *words, **how)
