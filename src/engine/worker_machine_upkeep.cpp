@@ -41,7 +41,10 @@ void WorkerMachine::Core::errand_answered(const Waiter& waiter, bool ok) {
     if (found == errands_.end()) return;
     Errand& errand = found->second;
     errand.request.tag = 0;
-    const bool give_up = !ok && now_ >= errand.give_up_at;
+    // A delivery of a queue without custody ends by its answer, or with the connection.
+    const bool must_arrive = !joint() && !config_.queue.custody && !stopping_ &&
+                             std::holds_alternative<QueueCommand>(errand.steps.at(errand.next));
+    const bool give_up = !ok && now_ >= errand.give_up_at && !must_arrive;
     if (!ok && !give_up) {
         retry_later(errand.request);
         return;

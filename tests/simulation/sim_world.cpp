@@ -493,12 +493,17 @@ std::optional<engine::QueueReply> World::ask_broker(const engine::QueueCommand& 
         return claimed;
     }
     if (const auto* acknowledged = std::get_if<engine::Acknowledge>(&command)) {
-        if (broker_.acknowledge(acknowledged->run)) mark("queue: acknowledged");
+        if (broker_.acknowledge(acknowledged->run)) {
+            mark("queue: acknowledged");
+            trace("queue: " + acknowledged->run.job_id + " acknowledged by " +
+                  acknowledged->run.worker);
+        }
         return engine::Done{};
     }
     if (const auto* back = std::get_if<engine::Return>(&command)) {
         if (!broker_.give_back(back->run)) return std::nullopt;
         mark("queue: given back");
+        trace("queue: " + back->run.job_id + " given back by " + back->run.worker);
         return engine::Done{};
     }
     return std::nullopt;

@@ -60,6 +60,10 @@ constexpr std::array<std::uint64_t, 5> kCorpus{
     50012646,  // judge: a cancel held a job that waited for its retry, an answer ran it at once
 };
 
+constexpr std::array<std::uint64_t, 1> kBrokerCorpus{
+    1796083929982035,  // a worker gave up to give back what only its queue's connection knew of
+};
+
 TEST(Simulation, Corpus) {
     std::map<std::string, std::size_t> marks;
     for (const std::uint64_t seed : kEarlyCorpus)
@@ -69,6 +73,8 @@ TEST(Simulation, Corpus) {
         options.broker = false;  // it came later
         run(options, marks);
     }
+    for (const std::uint64_t seed : kBrokerCorpus)
+        run(draw_options(seed), marks);
 }
 
 TEST(Simulation, FixedSeedsReachEverythingThatTheyAreFor) {
