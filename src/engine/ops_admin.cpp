@@ -46,7 +46,9 @@ AdminReply cancel_job(Tables& tables, std::string_view id, std::string_view who,
         record->marked = true;
         if (record->mark_cause.empty()) record->mark_cause = "lease_lapsed";
     }
-    if (record && record->marked && record->on_unknown != OnUnknown::kRerun) {
+    // Held by another job's stricter policy, it waits for the answer of this job all the same.
+    const bool held = record && record->state == RecordState::kHeld;
+    if (held || (record && record->marked && record->on_unknown != OnUnknown::kRerun)) {
         record->state = RecordState::kHeld;
         tables.put_record(*record);
         hold_job(tables, *row, record->mark_cause);

@@ -87,6 +87,22 @@ TEST_P(PeopleConformance, Cancel_OfAHeldJobIsRefused) {
     EXPECT_EQ(state("j1"), JobState::kHeld);
 }
 
+TEST_P(PeopleConformance, Cancel_LeavesNoHeldKeyWithoutItsJob) {
+    put({.id = "j1", .key = "k"});
+    settle(start("A", "j1"), failure(/*nothing_applied=*/false));
+    advance(1h);
+    const Attempt again = prepare(claim_job("A", "j1"));
+    put({.id = "j2", .key = "k"});
+    policy.on_unknown = OnUnknown::kHold;
+    begin(claim_job("B", "j2"));
+    ASSERT_EQ(record("k").state, RecordState::kHeld);
+    EXPECT_EQ(cancel("j1").kind, AdminReply::Kind::kRequested);
+    EXPECT_NE(as<HeldBack>(begin(again.request)), nullptr);
+    EXPECT_EQ(state("j1"), JobState::kHeld);
+    resolve("j1", Resolution::Kind::kDead);
+    EXPECT_EQ(state("j2"), JobState::kReady);
+}
+
 TEST_P(PeopleConformance, Cancel_OfAFinalOrUnknownJob) {
     put({.id = "j1"});
     succeed(start("A", "j1"));

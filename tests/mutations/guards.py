@@ -113,7 +113,7 @@ MUTATIONS = [
              "    record_->marked = true;\n", "",
              STORE, r"SettleConformance\.(G6|I14)"),
     Mutation("the mark outlives a cancel", ADMIN,
-             "if (record && record->marked && record->on_unknown != OnUnknown::kRerun) {",
+             "if (held || (record && record->marked && record->on_unknown != OnUnknown::kRerun)) {",
              "if (false) {",
              STORE, r"(SettleConformance|PeopleConformance)\.(I17|Cancel)"),
     Mutation("no probe while the earlier process may act", BEGIN,
