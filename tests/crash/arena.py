@@ -26,11 +26,15 @@ class Violation(Exception):
 class Schema:
     """One on a PostgreSQL server, with what `sqlite3` offers of a database here."""
 
-    def __init__(self):
-        self.server = (pathlib.Path(SERVER) / "url").read_text()
+    def __init__(self, folder):
+        """`folder` is that of tests/postgres/server.py."""
+        self.server = (pathlib.Path(folder) / "url").read_text()
         self.name = f"crash_{uuid.uuid4().hex[:12]}"
+        self.url = self.url_on(self.server)
+
+    def url_on(self, server):
         # Handlers' own tables are beside sekali's.
-        self.url = f"{self.server}&schema={self.name}&options=-csearch_path%3D{self.name}"
+        return f"{server}&schema={self.name}&options=-csearch_path%3D{self.name}"
 
     def execute(self, question):
         if question.startswith("pragma"):
@@ -72,7 +76,7 @@ class Arena:
     def __init__(self, programs):
         self.programs = programs
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="sekali-crash-"))
-        self.postgres = Schema() if SERVER else None
+        self.postgres = Schema(SERVER) if SERVER else None
         self.url = self.postgres.url if SERVER else f"sqlite:{self.folder / 'store.db'}"
         self.workers = []
         self.run("sekali", "migrate")
@@ -200,6 +204,34 @@ def kill(worker, number=signal.SIGKILL):
         os.kill(worker.pid, number)
 
 
+# What no store may answer to where nothing runs any more.
+RULES = {
+    "an effect was written twice":
+        "select kind, key from effects group by kind, key having count(*) > 1",
+    "a key has two successes":
+        "select kind, key from sekali_v_attempts where outcome = 'succeeded' "
+        "group by namespace, kind, key having count(*) > 1",
+    "a job is still claimed": "select id from sekali_jobs where state = 3 or owner <> ''",
+    "a final job is live, too":
+        "select j.id from sekali_jobs j join sekali_finished f on f.id = j.id",
+    "a lock outlived its jobs": "select name from sekali_locks where owner <> ''",
+    "a record is still open": "select key from sekali_records where state in (0, 3)",
+    "a step of a success is open":
+        "select s.key from sekali_steps s join sekali_records r using (ns, kind, key) "
+        "where r.state = 1 and s.done = 0",
+    "an attempt has no end": "select job_id from sekali_v_attempts where finished_at is null",
+}
+
+
+def broken_rules(db):
+    """What is wrong, each with the rows that say so."""
+    for violation, question in RULES.items():
+        if rows := db.execute(question).fetchall():
+            yield violation, rows
+    if db.execute("pragma integrity_check").fetchone() != ("ok",):
+        yield "the database is damaged", []
+
+
 def check_store(arena, expected, exclusive=True):
     """The invariants of a store where nothing runs any more; `expected` is a state by job id.
 
@@ -210,29 +242,8 @@ def check_store(arena, expected, exclusive=True):
         if states.get(job) != state:
             raise Violation(f"job {job} is {states.get(job)}, not {state}; see {arena.folder}")
     with arena.database() as db:
-        questions = {
-            "an effect was written twice":
-                "select kind, key from effects group by kind, key having count(*) > 1",
-            "a key has two successes":
-                "select kind, key from sekali_v_attempts where outcome = 'succeeded' "
-                "group by namespace, kind, key having count(*) > 1",
-            "a job is still claimed": "select id from sekali_jobs where state = 3 or owner <> ''",
-            "a final job is live, too":
-                "select j.id from sekali_jobs j join sekali_finished f on f.id = j.id",
-            "a lock outlived its jobs": "select name from sekali_locks where owner <> ''",
-            "a record is still open": "select key from sekali_records where state in (0, 3)",
-            "a step of a success is open":
-                "select s.key from sekali_steps s join sekali_records r using (ns, kind, key) "
-                "where r.state = 1 and s.done = 0",
-            "an attempt has no end":
-                "select job_id from sekali_v_attempts where finished_at is null",
-        }
-        for violation, question in questions.items():
-            rows = db.execute(question).fetchall()
-            if rows:
-                raise Violation(f"{violation}: {rows[:5]}; see {arena.folder}")
-        if db.execute("pragma integrity_check").fetchone() != ("ok",):
-            raise Violation(f"the database is damaged; see {arena.folder}")
+        for violation, rows in broken_rules(db):
+            raise Violation(f"{violation}: {rows[:5]}; see {arena.folder}")
     overlaps = arena.ledger("overlap")
     if exclusive and overlaps:
         raise Violation(f"two handlers held one lock: {overlaps[:5]}; see {arena.folder}")

@@ -1,0 +1,208 @@
+#!/usr/bin/env python3
+"""Tortures real workers, producers and servers, and judges what became of the jobs.
+
+usage: torture.py PROGRAMS [--pairing NAME]… [--minutes N | --seconds N] [--seed N] [--rate N]
+                  [--report FILE] [--keep]
+
+For each pairing of backends a folder of its own gets servers, an effect server that is never
+killed, two fleets of library workers, one of commands and HTTP handlers, and producers. By the seed
+processes are killed, stopped and continued, connections are cut and bent, servers crash, and the
+disk fills up. Then everything heals, and all that was accepted must come to its end. A run that
+finds something wrong prints its seed and keeps its folder.
+"""
+
+import argparse
+import concurrent.futures
+import os
+import pathlib
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import uuid
+
+from fleet import MARK, Fleet
+from outside import OutsideProcess
+from pairings import PAIRINGS, Backends
+from servers import LINKS
+from faults import Faults
+from judge import Judge, Ledger
+from producers import ACCOUNTS, Producers
+import report
+
+DRAINED_IN_S = 120.0
+LOOK_EVERY_S = 0.02
+SAY_EVERY_S = 60.0
+TABLES = [
+    "create table effects(kind text, key text, job text, epoch bigint, account text, cents bigint,"
+    " lock_name text, fence bigint, at bigint)",
+    "create table accounts(id text primary key, balance bigint)",
+]
+LIVE = "select state, count(*) from sekali_v_jobs where state not in " \
+       "('succeeded', 'duplicate', 'dead', 'cancelled') group by state"
+NOT_HELD = "select count(*) from sekali_v_jobs j where state not in " \
+           "('succeeded', 'duplicate', 'dead', 'cancelled', 'held') and not exists (select 1 " \
+           "from sekali_v_jobs h where h.state = 'held' and h.kind = j.kind and h.key = j.key)"
+enough = threading.Event()  # whoever interrupts wants to see the verdict
+
+
+class Run:
+    """One pairing in a folder of its own."""
+
+    def __init__(self, options, pairing, seed):
+        self.options, self.pairing, self.seed = options, pairing, seed
+        self.programs = pathlib.Path(options.programs).resolve()
+        self.name = uuid.uuid4().hex[:12]
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix=f"sekali-torture-{pairing}-"))
+        self.folder.chmod(0o755)
+        self.log = open(self.folder / "log", "ab")
+        self.faults_log = open(self.folder / "faults", "w")
+        self.violations = []
+        self.figures = {}
+        self.skipped = []
+        self.began = time.monotonic()
+
+    def environment(self, link=None):
+        return {"PATH": os.environ["PATH"], "HOME": str(self.folder), MARK: self.name,
+                **self.backends.environment(link)}
+
+    def tell_fault(self, text):
+        print(f"{time.monotonic() - self.began:9.3f} {text}", file=self.faults_log, flush=True)
+
+    def say(self, text):
+        print(f"{self.pairing}: {text}", flush=True)
+
+    def prepare(self):
+        self.backends = Backends(self.pairing, self.folder, self.log)
+        self.outside = OutsideProcess(self.folder, self.seed, self.log)
+        subprocess.run([self.programs / "sekali", "migrate"], env=self.environment(), check=True,
+                       stdout=self.log, stderr=self.log)
+        with self.backends.store.database() as db:
+            for statement in TABLES:
+                db.execute(statement)
+            for number in range(ACCOUNTS):
+                db.execute(f"insert into accounts values ('a{number}', 0)")
+        self.fleet = Fleet(self.name, self.programs, self.environment, self.outside, self.log)
+        self.producers = Producers(str(self.programs / "sekali"), self.environment("producers"),
+                                   self.folder, self.options.rate, random.Random(self.seed))
+        self.faults = Faults(self.fleet, self.producers, self.backends, LINKS,
+                             random.Random(self.seed + 1), self.tell_fault)
+        if not getattr(self.backends.store, "is_mounted", True):
+            self.skipped.append("SKIPPED disk full: nobody but root may mount a small file system")
+
+    def storm(self, seconds):
+        until = time.monotonic() + seconds
+        say_at = time.monotonic() + SAY_EVERY_S
+        while (now := time.monotonic()) < until and not enough.is_set():
+            self.fleet.advance(now)
+            self.producers.advance(now)
+            self.faults.advance(now)
+            if now >= say_at:
+                say_at += SAY_EVERY_S
+                self.say(f"{now - self.began:.0f} s, {len(self.producers.jobs)} jobs asked for, "
+                         f"{sum(self.faults.counts.values())} faults")
+            time.sleep(LOOK_EVERY_S)  # the pace of the supervisor; nothing is waited for
+
+    def drain(self):
+        """Everything is whole again: what was accepted has to come to its end."""
+        self.faults.heal()
+        self.producers.finish()
+        begun = time.monotonic()
+        while True:
+            now = time.monotonic()
+            self.fleet.advance(now)
+            with self.backends.store.database() as db:
+                left = int(db.execute(NOT_HELD).fetchone()[0])
+                states = db.execute(LIVE).fetchall() if left else []
+            if left == 0:
+                break
+            if now > begun + DRAINED_IN_S:
+                self.violations.append(f"{left} jobs do not come to their end: {states}")
+                break
+            time.sleep(0.2)  # between two looks: the servers offer no common event
+        self.figures["drained in s"] = round(time.monotonic() - begun, 1)
+
+    def judge(self):
+        strange = [status for status in self.fleet.ended if status < 0]
+        if strange:
+            self.violations.append(f"workers ended by signals that nobody sent: {strange}")
+        text = (self.folder / "log").read_text(errors="replace")
+        for word in ("assertion", "signal 6", "signal 11"):
+            if word in text.lower():
+                self.violations.append(f"the log tells of {word!r}")
+        with self.backends.store.database() as db:
+            judge = Judge(db, self.producers, Ledger(self.outside.ledger))
+            self.violations += judge.run()
+        self.figures.update(judge.figures)
+        self.figures["restarts"] = self.fleet.restarts
+        self.figures["starts that were refused"] = sum(s > 0 for s in self.fleet.ended)
+
+    def whole(self, seconds):
+        self.prepare()
+        try:
+            self.storm(seconds)
+            self.drain()
+            self.violations += self.fleet.stop()
+            self.judge()
+        finally:
+            self.faults.heal()
+            self.fleet.end_all()
+            self.outside.stop()
+            self.backends.stop(keep=bool(self.violations) or self.options.keep)
+            self.log.close()
+            self.faults_log.close()
+        if self.violations or self.options.keep:
+            self.say(f"see {self.folder}")
+        else:
+            shutil.rmtree(self.folder)
+        return self.result(seconds)
+
+    def result(self, seconds):
+        command = (f"tests/torture/torture.py {self.options.programs} --pairing {self.pairing} "
+                   f"--seconds {seconds:.0f} --rate {self.options.rate:g} --seed {self.seed}")
+        return {"pairing": self.pairing, "seed": self.seed, "seconds": seconds, "command": command,
+                "figures": self.figures, "faults": dict(self.faults.counts),
+                "skipped": self.skipped, "violations": self.violations}
+
+
+def torture(options, pairing, seed, seconds):
+    print(f"{pairing}: seed {seed}", flush=True)
+    result = Run(options, pairing, seed).whole(seconds)
+    for line in result["skipped"]:
+        print(f"{pairing}: {line}")
+    for violation in result["violations"]:
+        print(f"{pairing}: VIOLATION {violation}")
+    return result
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("programs")
+    parser.add_argument("--pairing", action="append", choices=[*PAIRINGS, "all"])
+    parser.add_argument("--minutes", type=float)
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().getrandbits(32))
+    parser.add_argument("--rate", type=float, default=10, help="jobs a second for each pairing")
+    parser.add_argument("--report", type=pathlib.Path)
+    parser.add_argument("--keep", action="store_true", help="keeps every folder")
+    options = parser.parse_args()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: enough.set())
+    seconds = options.minutes * 60 if options.minutes else options.seconds
+    wanted = options.pairing or ["all"]
+    pairings = list(PAIRINGS) if "all" in wanted else wanted
+    with concurrent.futures.ThreadPoolExecutor(len(pairings)) as pool:
+        results = list(pool.map(
+            lambda pairing: torture(options, pairing, options.seed, seconds), pairings))
+    print(report.page(results))
+    if options.report:
+        report.write(options.report, results)
+    return 1 if any(result["violations"] for result in results) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
