@@ -7,7 +7,7 @@ BUILD := cmake --build --parallel $(JOBS) --preset
 
 .DEFAULT_GOAL := build
 .NOTPARALLEL:
-.PHONY: build demo test test-interop mutations bench sanitize asan tsan format lint lint-deep install clean help
+.PHONY: build demo test test-interop mutations torture bench sanitize asan tsan format lint lint-deep install clean help
 
 build: ## builds the command, build/release/sekali
 	@scripts/install-deps build
@@ -32,6 +32,15 @@ test-interop: ## shares locks on Redis with Redisson, Laravel and redis-py
 mutations: ## takes each guard of the protocol out and shows which test misses it
 	@scripts/install-deps build test
 	@tests/mutations/mutations.py --jobs $(JOBS)
+
+MINUTES ?= 1
+PAIRING ?= all
+torture: ## kills, stops, cuts off and fills up real workers and servers (MINUTES=30 PAIRING=sqlite)
+	@scripts/install-deps build test
+	cmake --preset release --log-level=NOTICE
+	$(BUILD) release --target sekali --target torture_worker
+	tests/torture/torture.py build/release --minutes $(MINUTES) --pairing $(PAIRING) \
+	    --report build/torture/report.md
 
 bench: build ## measures throughput and latency beside the raw limit of this machine
 	$(SEKALI) bench

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Takes the protocol's guards out, one at a time, and shows that a test notices.
 
-usage: mutations.py [--check] [--simulator] [--only WORD] [--sample N] [--seed S] [--jobs N]
+usage: mutations.py [--check] [--simulator | --torture] [--only WORD]… [--sample N] [--seed S]
+                    [--jobs N]
 
 Works on a copy of the tracked files as they are now. Fails when a mutation survives, does not
 build, or its text no longer stands in the tree exactly once; `--check` looks at nothing else.
 What the conformance suites cannot see is left to the simulator; `--simulator` leaves all to it
-first, and says after how many seeds it found each.
+first, and says after how many seeds it found each. `--torture` leaves all to real processes that
+are tortured (tests/torture), which sees what many runs under faults show.
 """
 
 import argparse
@@ -29,6 +31,7 @@ SEEDS = 2000
 SEEDS_ON_SQLITE = 500
 SEEDS_UNCHANGED = 200
 SECONDS_OF_SEEDS = 600
+TORTURE = ["--pairing", "sqlite", "--seconds", "90", "--rate", "25"]
 LONGEST_QUOTE = 100
 
 
@@ -89,6 +92,15 @@ class Laboratory:
         crashed = done.stdout.strip().splitlines()[-1:] or [f"status {done.returncode}"]
         return int(seed[1]) + 1 if seed else 1, said[1] if said and seed else crashed[0]
 
+    def torture(self):
+        """What the torture of real processes accuses, where it finds anything."""
+        self.call("ninja", "-j", self.jobs, "sekali", "torture_worker", cwd=self.fast_build)
+        done = subprocess.run(["tests/torture/torture.py", "build/release", *TORTURE],
+                              cwd=self.tree, text=True, stdout=subprocess.PIPE, check=False,
+                              env={**os.environ, "TMPDIR": str(self.tree)})
+        found = re.search(r"^\S+: VIOLATION (.*)$", done.stdout, re.M)
+        return {"torture": found[1]} if found else {}
+
     def test(self, pattern):
         """The tests that are red, each with the first thing that it said, and how many ran."""
         done = subprocess.run(
@@ -119,13 +131,15 @@ class Laboratory:
         return " ".join(words)
 
 
-def try_mutation(laboratory, mutation, simulator_first):
+def try_mutation(laboratory, mutation, first):
     """What caught it and what that said, or nothing where it survived."""
     file = laboratory.tree / mutation.file
     whole = file.read_text(encoding="utf-8")
     file.write_text(whole.replace(mutation.text, mutation.instead), encoding="utf-8")
     try:
-        if simulator_first or not mutation.tests:
+        if first == "torture":
+            return laboratory.torture()
+        if first == "simulator" or not mutation.tests:
             seeds, said = laboratory.simulate(mutation.simulator)
             if seeds:
                 name = " ".join(["sekali-sim", *mutation.simulator])
@@ -150,15 +164,17 @@ def report(mutation, red):
     print(f"| {mutation.guard} | {change} | {first}{more} | {shown(red[first])} |", flush=True)
 
 
-def check_unchanged(laboratory, mutations, simulator_first):
+def check_unchanged(laboratory, mutations, first):
     failures = []
+    if first == "torture":
+        return [f"torture: red unchanged: {said}" for said in laboratory.torture().values()]
     patterns = {mutation.tests for mutation in mutations if mutation.tests}
-    for pattern in sorted(patterns if not simulator_first else {}):
+    for pattern in sorted(patterns if first == "tests" else {}):
         red, count = laboratory.test(pattern)
         if red or count == 0:
             failures.append(f"{pattern}: {len(red)} of {count} tests are red unchanged")
     simulated = {mutation.simulator for mutation in mutations
-                 if simulator_first or not mutation.tests}
+                 if first == "simulator" or not mutation.tests}
     for arguments in sorted(simulated):
         seeds, said = laboratory.simulate(arguments, SEEDS_UNCHANGED)
         if seeds:
@@ -166,48 +182,57 @@ def check_unchanged(laboratory, mutations, simulator_first):
     return failures
 
 
-def run(mutations, jobs, simulator_first):
+def survived_by(mutation, first):
+    return first if first == "torture" else mutation.tests or "sekali-sim"
+
+
+def run(mutations, jobs, first):
     failures = []
     with tempfile.TemporaryDirectory(prefix="sekali-mutations-") as place:
         laboratory = Laboratory(pathlib.Path(place), jobs)
         targets = {mutation.target for mutation in mutations if mutation.target}
-        if targets and not simulator_first:
+        if targets and first == "tests":
             laboratory.make(*sorted(targets))
-        failures = check_unchanged(laboratory, mutations, simulator_first)
+        failures = check_unchanged(laboratory, mutations, first)
         if failures:
             return failures
         print("| guard | mutation | caught by | what the test said |\n|---|---|---|---|",
               flush=True)
         for mutation in mutations:
             try:
-                red = try_mutation(laboratory, mutation, simulator_first)
+                red = try_mutation(laboratory, mutation, first)
             except RuntimeError as error:
                 failures.append(f"{mutation.guard}: does not build: {error}")
                 continue
             if red:
                 report(mutation, red)
             else:
-                failures.append(f"{mutation.guard}: survived {mutation.tests or 'sekali-sim'}")
+                failures.append(f"{mutation.guard}: survived {survived_by(mutation, first)}")
     return failures
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--check", action="store_true", help="only whether each text still applies")
-    parser.add_argument("--simulator", action="store_true", help="the simulator looks first")
-    parser.add_argument("--only", default="", help="guards whose name holds this word")
+    parser.add_argument("--simulator", action="store_const", const="simulator", dest="first",
+                        default="tests", help="the simulator looks first")
+    parser.add_argument("--torture", action="store_const", const="torture", dest="first",
+                        help="only the torture looks")
+    parser.add_argument("--only", action="append", default=[], metavar="WORD",
+                        help="guards whose name holds this word")
     parser.add_argument("--sample", type=int, metavar="N", help="some of them")
     parser.add_argument("--seed", type=int, help="which ones")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     options = parser.parse_args()
-    mutations = [mutation for mutation in MUTATIONS if options.only in mutation.guard]
+    mutations = [mutation for mutation in MUTATIONS
+                 if not options.only or any(word in mutation.guard for word in options.only)]
     failures = list(filter(None, map(stale, mutations)))
     if options.sample is not None:
         picked = random.Random(options.seed).sample(range(len(mutations)),
                                                     min(options.sample, len(mutations)))
         mutations = [mutations[i] for i in sorted(picked)]
     if not failures and not options.check:
-        failures = run(mutations, options.jobs, options.simulator)
+        failures = run(mutations, options.jobs, options.first)
     for failure in failures:
         print(f"mutations: {failure}", file=sys.stderr)
     print(f"mutations: {len(mutations)} guards, {len(failures)} failures", file=sys.stderr)

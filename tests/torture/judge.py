@@ -3,14 +3,21 @@ handlers wrote through their commits, and by what the producers were told."""
 
 import collections
 import dataclasses
+import datetime
 import itertools
 
 from arena import broken_rules
+from faults import LEASE_S
 from producers import ACCEPTED, CALLING, MAYBE, REFUSED, SUPPRESSED, WITH_EFFECT
 
 FINAL = {"succeeded", "duplicate", "dead", "cancelled"}
 LOSSES = {"takeover", "lease_lost", "lock_lost", "lock_fenced", "interrupted", "worker_crash",
           "late_result", "superseded", "timeout", "held"}
+ROUNDED_S = 0.01  # of the times in the store
+
+
+def seconds(text):
+    return datetime.datetime.fromisoformat(text).timestamp()
 
 
 @dataclasses.dataclass
@@ -51,6 +58,18 @@ class Ledger:
             self.grants[lock].append((int(fence), int(at)))
 
 
+def followed(runs):
+    """Each run with when it was granted, and the first begin and grant after that."""
+    next_begin = next_grant = float("inf")
+    runs = sorted(runs, key=lambda entry: entry[:2], reverse=True)
+    for since, together in itertools.groupby(runs, key=lambda entry: entry[0]):
+        group = list(together)  # in one millisecond nobody knows who was first
+        for _, name, run in group:
+            yield name, run, since, next_begin, next_grant
+        next_begin = min(next_begin, *(run.begin for _, _, run in group))
+        next_grant = since
+
+
 class Judge:
     def __init__(self, db, producers, ledger):
         self.db = db
@@ -81,7 +100,8 @@ class Judge:
                             "select kind, key, job, epoch, account, cents, lock_name, fence, at "
                             "from effects")]
         for check in (self.check_jobs, self.check_store, self.check_effects, self.check_money,
-                      self.check_outside, self.check_epochs, self.check_locks):
+                      self.check_outside, self.check_epochs, self.check_exclusion,
+                      self.check_fences):
             check()
         self.count()
         return self.violations
@@ -177,33 +197,34 @@ class Judge:
                      for kind, key, _, epoch, *_ in self.effects
                      if epoch != largest[kind, key]))
 
-    def check_locks(self):
-        """A run that was granted later began before this one's commit was asked for."""
-        granted = {(kind, key, int(epoch)): started for kind, key, epoch, started in self.rows(
-            "select kind, key, epoch, started_at from sekali_v_attempts")}
-        committed = {(kind, key, epoch): at for kind, key, _, epoch, *_, at in self.effects}
+    def check_exclusion(self):
+        """By the order in which the store granted a lock or a key."""
+        granted = {(kind, key, int(epoch)): seconds(started) for kind, key, epoch, started
+                   in self.rows("select kind, key, epoch, started_at from sekali_v_attempts")}
+        by_holding = collections.defaultdict(list)
+        for name, run in self.ledger.runs.items():
+            if name not in granted:
+                continue
+            by_holding[name[:2]].append((granted[name], name, run))
+            if run.lock:
+                by_holding[run.lock].append((granted[name], name, run))
         lost = {(kind, key) for kind, key, event in self.rows(
             "select kind, key, event from sekali_v_events") if event in LOSSES}
-        by_lock = collections.defaultdict(list)
-        for name, run in self.ledger.runs.items():
-            if run.lock and name in granted:
-                by_lock[run.lock].append((granted[name], name, run))
-        overlaps = []
-        for runs in by_lock.values():
-            runs.sort(key=lambda entry: entry[:2], reverse=True)
-            next_begin = float("inf")  # the earliest among those that were granted later
-            for _, together in itertools.groupby(runs, key=lambda entry: entry[0]):
-                group = list(together)  # in one millisecond nobody knows who was first
-                for _, name, run in group:
-                    if next_begin < committed.get(name, 0):
-                        self.violations.append(f"{name} committed after its lock had gone on")
-                    if run.end is not None and next_begin < run.end:
-                        overlaps.append(name)
-                next_begin = min(next_begin, *(run.begin for _, _, run in group))
+        committed = {(kind, key, epoch): at for kind, key, _, epoch, *_, at in self.effects}
+        late, overlaps, too_soon = set(), set(), set()
+        for runs in by_holding.values():
+            for name, run, since, next_begin, next_grant in followed(runs):
+                if next_begin < committed.get(name, 0):
+                    late.add(name)
+                if run.end is not None and next_begin < run.end:
+                    overlaps.add(name)
+                    if next_grant - since < LEASE_S - ROUNDED_S:
+                        too_soon.add(name)
         self.figures["overlaps of stale runs"] = len(overlaps)
-        self.accuse("two runs held one lock and none had lost it",
+        self.accuse("a run committed after another had begun", late)
+        self.accuse("two runs at once within a lease", too_soon)
+        self.accuse("two runs at once and none had lost its lease",
                     (name for name in overlaps if name[:2] not in lost))
-        self.check_fences()
 
     def check_fences(self):
         for lock, grants in self.ledger.grants.items():

@@ -9,6 +9,8 @@ import uuid
 
 ACCOUNTS = 20
 REPEATS = 0.2
+SOON_REPEATED = 10  # half of the repeats are of one of the last jobs
+LOCKED = 0.75
 OWN_IDS = 0.7
 AT_ONCE = 3
 LARGEST_BATCH = 20
@@ -45,13 +47,15 @@ class Call:
 
 def make_line(number, rng):
     kind = rng.choices(list(KINDS), KINDS.values())[0]
-    account = f"a{rng.randrange(ACCOUNTS)}"
+    # Who has no lock must not touch what one guards.
+    is_locked = kind in ("pay", "book", "script") and rng.random() < LOCKED
+    account = f"a{rng.randrange(ACCOUNTS)}" if is_locked else "free"
     payload = {"account": account, "cents": rng.randrange(1, 10_000),
                "busy_ms": rng.choice([0, 0, 10, 50, 200, 1000, 2500]),
                "fails_first": rng.random() < 0.1}
     line = {"kind": kind, "payload": payload, "key": f"{kind}-{number}", "max_attempts": MANY,
             "priority": rng.randrange(10)}
-    if kind in ("pay", "book", "script"):
+    if is_locked:
         line["lock"] = f"account:{account}"
     if kind == "book" and rng.random() < 0.5:
         line["unique"] = line["key"]
@@ -77,7 +81,8 @@ class Producers:
         if self.again and self.rng.random() < 0.5:
             return self.again.pop()
         if self.jobs and self.rng.random() < REPEATS:
-            line = dict(self.rng.choice(self.jobs).line)
+            known = self.jobs[-SOON_REPEATED:] if self.rng.random() < 0.5 else self.jobs
+            line = dict(self.rng.choice(known).line)
             line.pop("id", None)
         else:
             line = make_line(len(self.jobs), self.rng)
