@@ -190,7 +190,8 @@ Outcome pay(sekali::Worker& worker, Context& ctx, const Pay& order) {
 Outcome book(Context& ctx, const Book& order) {
     const Presence presence(ctx);
     if (order.fails_first && ctx.attempt() == 1) return sekali::retry("the first one fails", 20ms);
-    const sekali::RunLock lock = ctx.lock("ledger:" + order.account.substr(0, 2), 500ms);
+    const sekali::RunLock lock =
+        ctx.lock("ledger:" + ctx.job().key.substr(ctx.job().key.size() - 1), 500ms);
     presence.has_lock(lock);
     work(ctx, std::chrono::milliseconds(order.busy_ms));
     presence.ends();
