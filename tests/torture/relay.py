@@ -90,7 +90,7 @@ class Link:
                     await self.write_pieces(writer, data)
                 else:
                     if self.mode == "delay":
-                        await asyncio.sleep(self.settings["ms"] / 1000)
+                        await asyncio.sleep(self.settings["ms"] / 1000)  # what it is told to do
                     writer.write(data)
                     await writer.drain()
 

@@ -9,7 +9,8 @@ CAPTIONS = {
     "runs begun": "runs begun", "deliveries beyond the first": "deliveries beyond the first",
     "outside calls": "calls outside", "outside effects": "effects outside",
     "overlaps of stale runs": "stale runs that met their heir, none committed",
-    "restarts": "starts of worker fleets", "drained in s": "seconds until all was done after healing",
+    "restarts": "starts of worker fleets",
+    "drained in s": "seconds until all was done after healing",
     "lost": "**lost**", "double": "**double**", "violations": "**violations**",
 }
 

@@ -102,7 +102,8 @@ class Run:
             self.skipped.append("SKIPPED disk full: nobody but root may mount a small file system")
 
     def storm(self, seconds):
-        until = time.monotonic() + seconds
+        begun = time.monotonic()
+        until = begun + seconds
         say_at = time.monotonic() + SAY_EVERY_S
         while (now := time.monotonic()) < until and not enough.is_set():
             self.fleet.advance(now)
@@ -113,24 +114,28 @@ class Run:
                 self.say(f"{now - self.began:.0f} s, {len(self.producers.jobs)} jobs asked for, "
                          f"{sum(self.faults.counts.values())} faults")
             time.sleep(LOOK_EVERY_S)  # the pace of the supervisor; nothing is waited for
+        self.stormed = now - begun
 
     def drain(self):
         """Everything is whole again: what was accepted has to come to its end."""
         self.faults.heal()
         self.producers.finish()
-        begun = done = time.monotonic()
-        # What is held may still be committed by the very run that nobody knew of.
-        while (now := time.monotonic()) < done + SETTLED_S:
-            self.fleet.advance(now)
+        begun = last_left = time.monotonic()
+        while True:
+            self.fleet.advance(time.monotonic())
             with self.backends.store.database() as db:
                 left = int(db.execute(NOT_HELD).fetchone()[0])
                 states = db.execute(LIVE).fetchall() if left else []
-            done = now if left else done
+            now = time.monotonic()
+            if left == 0 and now > last_left + SETTLED_S:
+                # What is held may still be committed by the very run that nobody knew of.
+                break
+            last_left = now if left else last_left
             if now > begun + DRAINED_IN_S:
                 self.violations.append(f"{left} jobs do not come to their end: {states}")
                 break
             time.sleep(0.2)  # between two looks: the servers offer no common event
-        self.figures["drained in s"] = round(done - begun, 1)
+        self.figures["drained in s"] = round(last_left - begun, 1)
 
     def judge(self):
         strange = [status for status in self.fleet.ended if status < 0]
@@ -161,16 +166,16 @@ class Run:
             self.log.close()
             self.faults_log.close()
         if self.violations or self.options.keep:
-            self.say(f"see {self.folder}")
+            self.say(f"seed {self.seed}, see {self.folder}")
         else:
             shutil.rmtree(self.folder)
-        return self.result(seconds)
+        return self.result()
 
-    def result(self, seconds):
+    def result(self):
         command = (f"tests/torture/torture.py {self.options.programs} --pairing {self.pairing} "
-                   f"--seconds {seconds:.0f} --rate {self.options.rate:g} --seed {self.seed}")
-        return {"pairing": self.pairing, "seed": self.seed, "seconds": seconds, "command": command,
-                "figures": self.figures, "faults": dict(self.faults.counts),
+                   f"--seconds {self.stormed:.0f} --rate {self.options.rate:g} --seed {self.seed}")
+        return {"pairing": self.pairing, "seed": self.seed, "seconds": self.stormed,
+                "command": command, "figures": self.figures, "faults": dict(self.faults.counts),
                 "skipped": self.skipped, "violations": self.violations}
 
 
