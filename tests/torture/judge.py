@@ -6,7 +6,7 @@ import dataclasses
 import datetime
 import itertools
 
-from arena import broken_rules
+from neighbours import broken_rules
 from faults import LEASE_S
 from producers import ACCEPTED, CALLING, MAYBE, REFUSED, SUPPRESSED, WITH_EFFECT
 

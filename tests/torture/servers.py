@@ -3,7 +3,6 @@ others."""
 
 import contextlib
 import os
-import pathlib
 import random
 import shutil
 import signal
@@ -11,12 +10,8 @@ import sqlite3
 import subprocess
 import sys
 
-TESTS = pathlib.Path(__file__).resolve().parents[1]
-sys.path += [str(TESTS / "crash"), str(TESTS / "cli")]
-from arena import Schema  # noqa: E402
-from redis_server import program as redis_program  # noqa: E402
-
-from relay import Relay  # noqa: E402
+from neighbours import TESTS, Schema, redis_program
+from relay import Relay
 
 LINKS = ("library", "shell", "producers")  # who has a way to a server of its own
 FULL_AGAIN_KB = 4096  # room that SQLite may still find in its log

@@ -23,8 +23,10 @@ import sys
 import tempfile
 import threading
 import time
+import traceback
 import uuid
 
+from neighbours import Violation
 from fleet import MARK, Fleet
 from outside import OutsideProcess
 from pairings import PAIRINGS, Backends
@@ -71,6 +73,7 @@ class Run:
         self.violations = []
         self.figures = {}
         self.skipped = []
+        self.stormed = 0.0
         self.began = time.monotonic()
 
     def environment(self, link=None):
@@ -123,9 +126,7 @@ class Run:
         begun = last_left = time.monotonic()
         while True:
             self.fleet.advance(time.monotonic())
-            with self.backends.store.database() as db:
-                left = int(db.execute(NOT_HELD).fetchone()[0])
-                states = db.execute(LIVE).fetchall() if left else []
+            left, states = self.left()
             now = time.monotonic()
             if left == 0 and now > last_left + SETTLED_S:
                 # What is held may still be committed by the very run that nobody knew of.
@@ -136,6 +137,15 @@ class Run:
                 break
             time.sleep(0.2)  # between two looks: the servers offer no common event
         self.figures["drained in s"] = round(last_left - begun, 1)
+
+    def left(self):
+        """How many jobs have not come to their end, and what they do."""
+        try:
+            with self.backends.store.database() as db:
+                left = int(db.execute(NOT_HELD).fetchone()[0])
+                return left, db.execute(LIVE).fetchall() if left else []
+        except Violation as violation:  # it may still recover
+            return -1, str(violation)
 
     def judge(self):
         strange = [status for status in self.fleet.ended if status < 0]
@@ -158,6 +168,9 @@ class Run:
             self.drain()
             self.violations += self.fleet.stop()
             self.judge()
+        except Exception as error:  # what the others have found is to be told all the same
+            traceback.print_exc()
+            self.violations.append(f"the torture itself failed: {error!r}")
         finally:
             self.faults.heal()
             self.fleet.end_all()
