@@ -49,12 +49,16 @@ Finding judge_server(const Diagnosis& found) {
     return finding;
 }
 
+bool has_many_dead_rows(const Diagnosis& found) {
+    return found.dead_rows > kManyDeadRows && found.dead_rows > 10 * found.live_rows;
+}
+
 Finding judge_snapshot(const Diagnosis& found) {
     Finding finding{"oldest snapshot", "nobody holds one"};
     if (found.oldest_snapshot_of.empty()) return finding;
     finding.detail = fmt::format("{} by {}", base::format_duration(found.oldest_snapshot),
                                  base::printable(found.oldest_snapshot_of));
-    if (found.oldest_snapshot > kOldSnapshot) {
+    if (found.oldest_snapshot > kOldSnapshot || has_many_dead_rows(found)) {
         finding.object(
             Severity::kWarning,
             "end that transaction: while it lasts no dead row goes and claims become slower");
@@ -68,7 +72,7 @@ Finding judge_rows(const Diagnosis& found) {
     if (!found.autovacuum) {
         finding.detail += "; autovacuum is off";
         finding.object(Severity::kUnsafe, "set autovacuum on: claims read every dead row");
-    } else if (found.dead_rows > kManyDeadRows && found.dead_rows > 10 * found.live_rows) {
+    } else if (has_many_dead_rows(found)) {
         finding.object(Severity::kWarning,
                        "look for what holds an old snapshot, or give autovacuum more workers");
     }

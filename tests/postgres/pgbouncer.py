@@ -17,7 +17,7 @@ import subprocess
 import sys
 import time
 
-from server import is_alive, unprivileged
+from server import home_of, is_alive, unprivileged
 
 CONFIG = """[databases]
 postgres = host={server} user=sekali dbname=postgres pool_size=3
@@ -37,8 +37,8 @@ log_disconnections = 0
 
 def start(folder, server_folder):
     folder.mkdir(parents=True, exist_ok=True)
-    server = (server_folder / "url").read_text().split("host=")[1].strip()
-    home = pathlib.Path(server) / "pooler"
+    server = home_of(server_folder)
+    home = server / "pooler"
     home.mkdir(exist_ok=True)
     prefix, user = unprivileged()
     if user:

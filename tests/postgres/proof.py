@@ -13,21 +13,16 @@ payment must stand there once, and every job must have come to its end.
 import argparse
 import collections
 import json
-import os
-import pathlib
 import random
-import shutil
 import signal
-import subprocess
 import sys
-import tempfile
 import time
 
-HERE = pathlib.Path(__file__).resolve().parent
+from stage import PATIENCE_S, Stage, Violation
+
 DUPLICATES = 0.3
 REFUNDS = 0.3
 ACCOUNTS = 40
-PATIENCE_S = 600
 
 # What the closing note asks: by account, by payment, by balance, and what is left.
 QUESTIONS = {
@@ -38,10 +33,6 @@ QUESTIONS = {
     "successes": "select kind, key from sekali.sekali_v_attempts where outcome = 'succeeded' "
                  "group by namespace, kind, key having count(*) > 1",
 }
-
-
-class Violation(Exception):
-    """Something that sekali promises was not so."""
 
 
 def make_jobs(count, rng):
@@ -61,77 +52,28 @@ def make_jobs(count, rng):
     return jobs, fresh
 
 
-class Stage:
-    """A server, a gateway and workers in a folder of their own."""
-
-    def __init__(self, programs):
-        self.programs = pathlib.Path(programs)
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="sekali-proof-"))
-        self.folder.chmod(0o755)
-        self.server("start", "--while", str(os.getpid()), "--durable")
-        self.url = (self.folder / "server" / "url").read_text()
-        self.processes = []
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, kind, *_):
-        for process in self.processes:
-            if process.poll() is None:
-                process.kill()
-            process.wait()
-        self.server("stop")
-        if kind is None:
-            shutil.rmtree(self.folder)
-
-    def server(self, action, *flags):
-        subprocess.run([HERE / "server.py", action, self.folder / "server", *flags], check=True)
+class Proof(Stage):
+    """A server, a gateway and workers."""
 
     def environment(self):
-        own = {k: v for k, v in os.environ.items() if not k.startswith("SEKALI_")}
-        return {**own, "SEKALI_URL": self.url,
-                "PAYMENTS_GATEWAY": str(self.folder / "gateway.sock")}
-
-    def run(self, program, *words):
-        done = subprocess.run([self.programs / program, *words], env=self.environment(),
-                              stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                              timeout=PATIENCE_S, check=False)
-        if done.returncode != 0:
-            raise Violation(f"{program} {' '.join(words)}: {done.returncode}: {done.stderr}")
-        return done.stdout
-
-    def start(self, *words):
-        with open(self.folder / "log", "ab") as log:
-            process = subprocess.Popen([self.programs / "payments", *words],
-                                       env=self.environment(), stdin=subprocess.DEVNULL,
-                                       stdout=log, stderr=log)
-        self.processes.append(process)
-        return process
+        return {**super().environment(), "PAYMENTS_GATEWAY": str(self.folder / "gateway.sock")}
 
     def start_worker(self, *flags):
         # On PostgreSQL nobody proves a death: the gateway is asked about a run that died once its
         # time and grace are over.
-        return self.start("--concurrency", "16", "--lease", "1s", "--lock-ttl", "1s",
+        return self.start("payments", "--concurrency", "16", "--lease", "1s", "--lock-ttl", "1s",
                           "--timeout", "2s", "--grace", "1s", *flags)
 
-    def rows(self, question):
-        """None while the server does not answer."""
-        done = subprocess.run(["psql", "-XAtq", "-F", "\t", self.url, "-c", question],
-                              capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            return None
-        return [line.split("\t") for line in done.stdout.splitlines()]
-
     def done(self):
-        rows = self.rows("select count(*) from payments")
-        return int(rows[0][0]) if rows else None
+        return self.number("select count(*) from payments")
 
 
 def prepare(stage, jobs):
     stage.run("sekali", "migrate")
     stage.run("payments", "balance", "nobody")  # makes the tables
     stage.rows(f"insert into accounts select 'a' || n, 0 from generate_series(0, {ACCOUNTS - 1}) n")
-    stage.start("gateway", str(stage.folder / "gateway.sock"), str(stage.folder / "ledger"))
+    stage.start("payments", "gateway", str(stage.folder / "gateway.sock"),
+                str(stage.folder / "ledger"))
     lines = stage.folder / "jobs.jsonl"
     lines.write_text("".join(json.dumps(job) + "\n" for job in jobs))
     stage.run("sekali", "enqueue", "--bulk", str(lines))
@@ -223,7 +165,7 @@ def main():
     jobs, fresh = make_jobs(options.jobs, rng)
     begun = time.monotonic()
     try:
-        with Stage(options.programs) as stage:
+        with Proof(options.programs, "proof") as stage:
             prepare(stage, jobs)
             storm(stage, options, fresh, rng)
             figures = check(stage, jobs, fresh)

@@ -3,7 +3,9 @@
 
   server.py start FOLDER [--while PID] [--durable]   starts one and writes its URL to FOLDER/url
   server.py crash FOLDER                             ends it at once and starts it again
-  server.py stop FOLDER                              stops it
+  server.py stop FOLDER                              ends it at once
+  server.py standby FOLDER PRIMARY                   starts one that follows the one in PRIMARY
+  server.py promote FOLDER                           makes a standby a primary
 
 It runs as an unprivileged user (PostgreSQL refuses root), listens only on a socket in a new
 temporary folder, and ends by itself when the process PID, by default the caller, is gone.
@@ -80,7 +82,7 @@ def supervise(command, socket_folder, parent):
     """Runs the server until it is told to stop or its parent is gone."""
     stopping = []
     crashes = []
-    signal.signal(signal.SIGTERM, lambda *_: stopping.append(True))
+    signal.signal(signal.SIGTERM, lambda *_: stopping.append(server.send_signal(signal.SIGQUIT)))
     signal.signal(signal.SIGUSR1, lambda *_: crashes.append(server.send_signal(signal.SIGQUIT)))
     server = subprocess.Popen(command, stdin=subprocess.DEVNULL, cwd=socket_folder)
     while not stopping and is_alive(parent):
@@ -98,22 +100,27 @@ def supervise(command, socket_folder, parent):
     shutil.rmtree(socket_folder, ignore_errors=True)
 
 
-def start(folder, parent, durable):
-    folder.mkdir(parents=True, exist_ok=True)
-    bin_folder = programs()
-    if bin_folder is None:
-        sys.exit("postgres server: no PostgreSQL server is installed (Debian: postgresql-15)")
+def new_home():
+    """A folder that the server can write to."""
     home = pathlib.Path(tempfile.mkdtemp(prefix="sekali-postgres-"))
-    prefix, user = unprivileged()
+    _, user = unprivileged()
     if user:
         os.chown(home, user.pw_uid, user.pw_gid)
     home.chmod(0o755)
-    data = home / "data"
-    subprocess.run([*prefix, bin_folder / "initdb", "-D", data, "-U", "sekali", "-E", "UTF8",
-                    "--locale=C.UTF-8", "-A", "trust", "--no-sync", "--no-instructions"],
-                   check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, cwd=home)
-    command = [*prefix, bin_folder / "postgres", "-D", data, "-k", home]
-    for name, value in ({**SETTINGS, **DURABLE} if durable else SETTINGS).items():
+    return home
+
+
+def run_tool(name, *words, cwd):
+    prefix, _ = unprivileged()
+    subprocess.run([*prefix, programs() / name, *words], check=True, stdin=subprocess.DEVNULL,
+                   stdout=subprocess.DEVNULL, cwd=cwd)
+
+
+def launch(folder, home, parent, settings):
+    """Starts the server whose data is in `home`, and waits until it answers."""
+    prefix, _ = unprivileged()
+    command = [*prefix, programs() / "postgres", "-D", home / "data", "-k", home]
+    for name, value in settings.items():
         command += ["-c", f"{name}={value.strip(chr(39))}"]
     pid = os.fork()
     if pid == 0:
@@ -126,11 +133,38 @@ def start(folder, parent, durable):
         os._exit(0)
     (folder / "pid").write_text(str(pid))
     deadline = time.monotonic() + 60
-    while not answers(prefix, bin_folder, home):
+    while not answers(prefix, programs(), home):
         if time.monotonic() > deadline or not is_alive(pid):
             sys.exit(f"postgres server: it did not start, see {folder / 'log'}")
         time.sleep(0.05)  # PostgreSQL offers no event for it
     (folder / "url").write_text(f"postgres://sekali@/postgres?host={home}")
+
+
+def start(folder, parent, durable):
+    folder.mkdir(parents=True, exist_ok=True)
+    if programs() is None:
+        sys.exit("postgres server: no PostgreSQL server is installed (Debian: postgresql-15)")
+    home = new_home()
+    run_tool("initdb", "-D", home / "data", "-U", "sekali", "-E", "UTF8", "--locale=C.UTF-8",
+             "-A", "trust", "--no-sync", "--no-instructions", cwd=home)
+    launch(folder, home, parent, {**SETTINGS, **DURABLE} if durable else SETTINGS)
+
+
+def home_of(folder):
+    return pathlib.Path((folder / "url").read_text().split("host=")[1].strip())
+
+
+def standby(folder, primary, parent):
+    folder.mkdir(parents=True, exist_ok=True)
+    home = new_home()
+    run_tool("pg_basebackup", "-D", home / "data", "-h", home_of(primary), "-U", "sekali",
+             "--write-recovery-conf", "--checkpoint=fast", "--no-sync", cwd=home)
+    launch(folder, home, parent, {**SETTINGS, **DURABLE})
+
+
+def promote(folder):
+    home = home_of(folder)
+    run_tool("pg_ctl", "promote", "-D", home / "data", "--wait", cwd=home)
 
 
 def crash(folder):
@@ -153,17 +187,21 @@ def stop(folder):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("action", choices=["start", "crash", "stop"])
+    parser.add_argument("action", choices=["start", "crash", "stop", "standby", "promote"])
     parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("primary", type=pathlib.Path, nargs="?")
     parser.add_argument("--while", dest="parent", type=int, default=os.getppid())
     parser.add_argument("--durable", action="store_true")
     arguments = parser.parse_args()
-    if arguments.action == "crash":
-        crash(arguments.folder)
-        return
-    stop(arguments.folder)
+    folder = arguments.folder
+    if arguments.action in ("crash", "promote"):
+        return {"crash": crash, "promote": promote}[arguments.action](folder)
+    stop(folder)
     if arguments.action == "start":
-        start(arguments.folder, arguments.parent, arguments.durable)
+        start(folder, arguments.parent, arguments.durable)
+    elif arguments.action == "standby":
+        standby(folder, arguments.primary, arguments.parent)
+    return None
 
 
 if __name__ == "__main__":

@@ -16,6 +16,8 @@ Error refused(std::string message) {
 }  // namespace
 
 Result<void> PostgresTables::run_effects(const std::function<Result<void>(Transaction&)>& effects) {
+    if (keeps_apart_ && !is_alone_) throw Apart{};
+    has_effects_ = true;
     if (mode_ == Mode::kRehearse || !has_looked_) query_begins();
     // From here on nothing of the task may run twice in this transaction.
     mode_ = mode_ == Mode::kForesee ? Mode::kDirect : mode_;
@@ -43,10 +45,7 @@ Result<void> PostgresTables::run_effects(const std::function<Result<void>(Transa
         result = refused("an effect threw something unknown");
     }
     in_savepoint_ = false;
-    if (session.was_in_conflict()) {
-        throw SqlFailure(Trouble::kConflict,
-                         result ? refused("another transaction was in the way") : result.error());
-    }
+    if (session.conflict()) throw SqlFailure(Trouble::kConflict, *session.conflict());
     if (PQtransactionStatus(channel_->handle()) == PQTRANS_INERROR && result) {
         result = refused("an effect went on after a statement had failed");
     }

@@ -164,7 +164,7 @@ ResultPtr Session::run(std::string_view sql, std::span<const SqlValue> arguments
     try {
         return channel_.run_one({&statement, parameters});
     } catch (const SqlFailure& failure) {
-        was_in_conflict_ = was_in_conflict_ || is_conflict(failure);
+        if (!conflict_ && is_conflict(failure)) conflict_ = failure.error();
         throw;
     }
 }

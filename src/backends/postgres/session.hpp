@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -21,15 +22,15 @@ class Session final : public internal::SqlSession {
                                                std::span<const SqlValue> arguments) override;
     engine::Tables& tables() override { return tables_; }
 
-    /// Whether another transaction was in the way, whatever the user made of the failure.
-    [[nodiscard]] bool was_in_conflict() const { return was_in_conflict_; }
+    /// How another transaction was in the way, whatever the user made of the failure.
+    [[nodiscard]] const std::optional<Error>& conflict() const { return conflict_; }
 
  private:
     ResultPtr run(std::string_view sql, std::span<const SqlValue> arguments);
 
     Channel& channel_;
     PostgresTables& tables_;
-    bool was_in_conflict_ = false;
+    std::optional<Error> conflict_;
 };
 
 }  // namespace sekali::postgres

@@ -82,9 +82,11 @@ Parameters PostgresTables::arrays_of(const std::set<LineName>& lines) {
     return made;
 }
 
-void PostgresTables::start_unit(Channel& channel, std::size_t tasks, bool may_assume) {
+void PostgresTables::start_unit(Channel& channel, std::size_t tasks, bool may_assume,
+                                bool keeps_apart) {
     start(channel, Mode::kForesee);
     is_alone_ = tasks == 1;
+    keeps_apart_ = keeps_apart;
     may_assume_ = may_assume && known_ != nullptr;
 }
 
@@ -92,7 +94,7 @@ void PostgresTables::start(Channel& channel, Mode mode) {
     channel_ = &channel;
     mode_ = mode;
     is_alone_ = true;
-    may_assume_ = false;
+    may_assume_ = keeps_apart_ = has_effects_ = false;
     has_assumed_ = time_is_assumed_ = in_savepoint_ = plans_freely_ = version_is_unknown_ = false;
     has_looked_ = time_is_kept_ = made_news_ = has_written_ = false;
     epoch_floor_ = fence_floor_ = 0;

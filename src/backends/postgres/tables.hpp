@@ -22,6 +22,10 @@ namespace sekali::postgres {
 /// No `std::exception`, so that nothing on the way takes it for a failure.
 struct Unforeseen {};
 
+/// Thrown, like `Unforeseen`, through a task with effects of a handler's where those are to share
+/// no transaction.
+struct Apart {};
+
 /// Rows that tasks asked for, to be loaded at once.
 struct Wanted {
     std::set<std::string> jobs;
@@ -71,8 +75,11 @@ class PostgresTables final : public engine::Tables {
     // ---- the life of a unit
     /// Forgets everything; `channel` is where the transaction is open.
     void start(Channel& channel, Mode mode);
-    /// For a unit of tasks: how many there are, and whether it may assume.
-    void start_unit(Channel& channel, std::size_t tasks, bool may_assume);
+    /// For a unit of tasks: how many there are, whether it may assume, and whether a task with
+    /// effects leaves by `Apart` unless it is the only one.
+    void start_unit(Channel& channel, std::size_t tasks, bool may_assume, bool keeps_apart);
+    /// Whether handlers' own writes are part of the unit.
+    [[nodiscard]] bool has_effects() const { return has_effects_; }
     void set_mode(Mode mode) { mode_ = mode; }
     [[nodiscard]] Mode mode() const { return mode_; }
     /// Remembers where a task begins.
@@ -307,6 +314,8 @@ class PostgresTables final : public engine::Tables {
     bool has_assumed_ = false;
     bool time_is_assumed_ = false;
     bool is_alone_ = true;  ///< The unit has one task.
+    bool keeps_apart_ = false;
+    bool has_effects_ = false;
     bool in_savepoint_ = false;
     bool plans_freely_ = false;  ///< As users' statements are to be planned.
     /// Rows were written by a subtransaction, whose number nobody has asked for.

@@ -25,6 +25,9 @@ constexpr int kUnforeseen = 4;
 /// Tasks that may fail in one group before all that is left of it runs one by one.
 constexpr std::size_t kSetAside = 8;
 constexpr unsigned kMostCaution = 63;
+/// Effects that have a transaction of their own after a deadlock.
+constexpr unsigned kLeastApart = 32;
+constexpr unsigned kMostApart = 2048;
 constexpr Millis kPauseAfterConflict{2};
 constexpr Millis kPauseWithoutServer{100};
 
@@ -34,6 +37,11 @@ Error spoilt(const Error& last) {
     error.retryable = true;
     error.hint = "other transactions were in the way again and again; the same call may succeed";
     return error;
+}
+
+/// Others hold rows and wait for some of this transaction's, or keep theirs for long.
+bool is_about_locks(const Error& error) {
+    return error.backend_code == "40P01" || error.backend_code == "55P03";
 }
 
 /// A task relied on what was assumed and wrote nothing by which the server would have proven it.
@@ -129,17 +137,22 @@ void Units::run_together(std::span<const Task> tasks, Chosen chosen, Answers& an
     int conflicts = 0;
     assumes_ = cautious_for_ == 0;
     if (!assumes_) --cautious_for_;
+    keeps_apart_ = apart_for_ > 0;
     while (!chosen.empty()) {
         try {
-            const auto culprit = attempt(tasks, chosen, answers);
-            if (!culprit || chosen.size() == 1) return;
+            const auto culprit = attempt(tasks, chosen, answers, alone);
+            if (!culprit || answers[*culprit]) return;
             std::erase(chosen, *culprit);
             alone.push_back(*culprit);
             if (alone.size() >= kSetAside) split();
         } catch (const SqlFailure& failure) {
             if (connection_ != nullptr) connection_->roll_back();
             Error error = failure.error();
-            if (failure.trouble() == Trouble::kConflict && tables_.has_assumed()) {
+            if (is_about_locks(error) && chosen.size() > 1) {
+                note_deadlock();
+                split();
+            } else if (failure.trouble() == Trouble::kConflict && tables_.has_assumed() &&
+                       !is_about_locks(error)) {
                 note_refusal();
             } else if (failure.trouble() == Trouble::kConflict) {
                 const bool is_one = chosen.size() == 1;
@@ -173,12 +186,13 @@ void Units::run_together(std::span<const Task> tasks, Chosen chosen, Answers& an
     }
 }
 
-std::optional<std::size_t> Units::attempt(std::span<const Task> tasks, const Chosen& chosen,
-                                          Answers& answers) {
+std::optional<std::size_t> Units::attempt(std::span<const Task> tasks, Chosen& chosen,
+                                          Answers& answers, Chosen& alone) {
     commit_was_sent_ = false;
     UnitChannel channel(connection(), sql_);
-    tables_.start_unit(channel, chosen.size(), assumes_);
-    std::vector<std::pair<std::size_t, Error>> failed;
+    tables_.start_unit(channel, chosen.size(), assumes_, keeps_apart_);
+    for (const std::size_t i : chosen)
+        answers[i].reset();
     int misses = 0;
     for (std::size_t at = 0; at < chosen.size();) {
         const Task& task = tasks[chosen[at]];
@@ -197,6 +211,18 @@ std::optional<std::size_t> Units::attempt(std::span<const Task> tasks, const Cho
                 tables_.set_mode(Mode::kDirect);
             }
             continue;
+        } catch (const Apart&) {
+            if (tables_.task_was_written()) {
+                connection().roll_back();
+                return chosen[at];
+            }
+            tables_.undo_task();
+            apart_for_ -= std::min(apart_for_, 1U);
+            alone.push_back(chosen[at]);
+            chosen.erase(chosen.begin() + static_cast<std::ptrdiff_t>(at));
+            misses = 0;
+            tables_.set_mode(Mode::kForesee);
+            continue;
         } catch (const SqlFailure&) {
             throw;
         } catch (const Failure& failure) {
@@ -211,7 +237,7 @@ std::optional<std::size_t> Units::attempt(std::span<const Task> tasks, const Cho
                 return chosen[at];
             }
             tables_.undo_task();
-            failed.emplace_back(chosen[at], *std::move(error));
+            answers[chosen[at]] = Result<void>(*std::move(error));
         }
         misses = 0;
         tables_.keep_time();
@@ -220,10 +246,9 @@ std::optional<std::size_t> Units::attempt(std::span<const Task> tasks, const Cho
     }
     if (tables_.has_unproven()) throw unproven();
     commit(channel);
+    if (tables_.has_effects() && chosen.size() > 1) apartness_ /= 2;
     for (const std::size_t i : chosen)
-        answers[i] = Result<void>{};
-    for (auto& [i, error] : failed)
-        answers[i] = Result<void>(std::move(error));
+        if (!answers[i]) answers[i] = Result<void>{};
     return std::nullopt;
 }
 
@@ -235,6 +260,7 @@ void Units::foresee_rest(std::span<const Task> tasks, std::span<const std::size_
         try {
             tasks[i].work(tables_);
         } catch (const Unforeseen&) {
+        } catch (const Apart&) {
         } catch (const std::exception&) {
             // It runs again when it is its turn, and fails then if it must.
         }
@@ -267,6 +293,11 @@ void Units::note_refusal() {
     assumes_ = false;
     caution_ = std::min(2 * caution_ + 1, kMostCaution);
     cautious_for_ = caution_;
+}
+
+void Units::note_deadlock() {
+    apartness_ = std::clamp(4 * apartness_, kLeastApart, kMostApart);
+    apart_for_ = apartness_;
 }
 
 bool Units::landed(Connection::Clock::time_point deadline) {

@@ -37,15 +37,20 @@ class Units {
     class UnitChannel;
 
     /// One transaction. Answers those of the chosen tasks that are settled by it; returns the one
-    /// that failed after it had written, which has undone the others.
+    /// that failed after it had written, which has undone the others. Moves to `alone` what is not
+    /// to be in company.
     [[nodiscard]] std::optional<std::size_t> attempt(std::span<const engine::Task> tasks,
-                                                     const Chosen& chosen, Answers& answers);
+                                                     Chosen& chosen, Answers& answers,
+                                                     Chosen& alone);
     void run_together(std::span<const engine::Task> tasks, Chosen chosen, Answers& answers,
                       Chosen& alone);
     void foresee_rest(std::span<const engine::Task> tasks, std::span<const std::size_t> rest);
     void commit(UnitChannel& channel);
     /// After a refusal some units assume nothing, more each time.
     void note_refusal();
+    /// After a deadlock in company the next effects of handlers have a transaction of their own,
+    /// more each time: a transaction with few of users' rows meets few others.
+    void note_deadlock();
     /// After a commit whose answer was lost: whether it landed. Settled by a write, which waits for
     /// the transaction in doubt or keeps it from landing.
     [[nodiscard]] bool landed(Connection::Clock::time_point deadline);
@@ -63,6 +68,9 @@ class Units {
     bool assumes_ = true;        ///< The unit at hand.
     unsigned cautious_for_ = 0;  ///< Units to come that assume nothing.
     unsigned caution_ = 0;       ///< As many after the last refusal.
+    bool keeps_apart_ = false;   ///< The unit at hand, effects from all else.
+    unsigned apart_for_ = 0;     ///< Effects to come that are.
+    unsigned apartness_ = 0;     ///< As many after the last deadlock, less where none came.
     bool made_news_ = false;
 };
 
