@@ -3,9 +3,10 @@
 --   psql DATABASE -v schema=sekali -f scripts/postgres-roles.sql
 --
 -- and grant them to the users: GRANT sekali_worker TO app; The owner is whoever ran `migrate`; only he
--- can upgrade the schema.
+-- can upgrade the schema. Run it again behind an upgrade.
 --   NAME_reader    lists, explains: reads
---   NAME_producer  enqueues by the library, the command or the SQL function, cancels, retries
+--   NAME_producer  enqueues by the library, the command or the SQL function, cancels, retries; can
+--                  begin no run
 --   NAME_worker    also runs jobs; what handlers write is granted by you
 \set ON_ERROR_STOP on
 \if :{?schema}
@@ -39,7 +40,12 @@ BEGIN
                  schema, schema || '_producer');
   EXECUTE format('GRANT INSERT ON %1$I.events, %1$I.attempts TO %2$I', schema,
                  schema || '_producer');
-  EXECUTE format('GRANT UPDATE ON %1$I.records, %1$I.locks TO %2$I', schema, schema || '_producer');
+  EXECUTE format('GRANT UPDATE ON %1$I.locks TO %2$I', schema, schema || '_producer');
+  -- Without these columns no run can begin.
+  EXECUTE format('GRANT UPDATE (%3$s) ON %1$I.records TO %2$I', schema, schema || '_producer',
+    (SELECT string_agg(quote_ident(attname), ', ') FROM pg_attribute
+     WHERE attrelid = format('%I.records', schema)::regclass AND attnum > 0 AND NOT attisdropped
+       AND attname NOT IN ('epoch', 'delivery', 'started_at')));
   EXECUTE format('GRANT INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA %I TO %I', schema,
                  schema || '_worker');
   EXECUTE format('REVOKE INSERT, DELETE ON %1$I.meta FROM %2$I', schema, schema || '_worker');

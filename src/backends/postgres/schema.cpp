@@ -385,10 +385,6 @@ FROM @locks WHERE owner <> '';
 
 constexpr std::array kMigrations{Migration{1, kVersion1}};
 
-std::int64_t newest() {
-    return kMigrations.back().version;
-}
-
 /// 0: there is no schema yet.
 std::int64_t version_of(Connection& connection, const std::string& schema) {
     // The catalog is read as a table: what to_regclass remembers may be older than a lock.
@@ -409,10 +405,10 @@ Error refusal(const std::string& message, std::string hint) {
 }
 
 void refuse_newer(std::int64_t found, const std::string& schema) {
-    if (found <= newest()) return;
+    if (found <= newest_schema()) return;
     throw Failure(refusal("postgres: the schema " + base::quoted(schema) + " has version " +
                               std::to_string(found) + ", newer than this program's " +
-                              std::to_string(newest()),
+                              std::to_string(newest_schema()),
                           "use the newer sekali that upgraded it"));
 }
 
@@ -425,11 +421,15 @@ void require_utf8(Connection& connection) {
 
 }  // namespace
 
+std::int64_t newest_schema() {
+    return kMigrations.back().version;
+}
+
 void migrate(Connection& connection, const std::string& schema) {
     require_utf8(connection);
     const std::int64_t present = version_of(connection, schema);
     refuse_newer(present, schema);
-    if (present == newest()) return;
+    if (present == newest_schema()) return;
     connection.run_script("BEGIN ISOLATION LEVEL READ COMMITTED", "begin");
     try {
         // Whoever else migrates waits here and then finds everything done.
@@ -469,10 +469,10 @@ void require_version(Connection& connection, const std::string& schema) {
                                   " of sekali's in this database yet",
                        .hint = "run `sekali migrate` with this URL first"});
     }
-    if (found < newest()) {
+    if (found < newest_schema()) {
         throw Failure(refusal("postgres: the schema " + base::quoted(schema) + " has version " +
                                   std::to_string(found) + ", this program needs " +
-                                  std::to_string(newest()),
+                                  std::to_string(newest_schema()),
                               "run `sekali migrate` with this URL first"));
     }
 }

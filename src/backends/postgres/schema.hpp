@@ -1,10 +1,14 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "backends/postgres/connection.hpp"
 
 namespace sekali::postgres {
+
+/// The version that this build works with.
+[[nodiscard]] std::int64_t newest_schema();
 
 /// Creates the schema or brings it to this build's version, many at once if need be. Throws
 /// `SqlFailure`.

@@ -186,7 +186,11 @@ void Statements::make_other_changes(Maker& make) {
     insert_records =
         Variants({{first_begin, make(postgres::insert_records(first_begin), "write new records")},
                   {kAllColumns, make(postgres::insert_records(kAllColumns), "write new records")}});
+    // What whoever begins no run needs: a producer's role has no right to more.
+    const ColumnSet without_begin =
+        kAllColumns & ~set_of(record_rest, {"epoch", "delivery", "started_at"});
     update_records = Variants({{success, make(update(success), "write records")},
+                               {without_begin, make(update(without_begin), "write records")},
                                {kAllColumns, make(update(kAllColumns), "write records")}});
     delete_records = make(checked("DELETE FROM @records AS t USING " + rows_of(record_key_columns) +
                                       " WHERE " + same(record_key_columns),
