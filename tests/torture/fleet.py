@@ -11,7 +11,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 MARK = "TORTURE_RUN"  # is in the environment of all of them
 RESTART_AFTER_S = 0.3
-STOPPED_IN_S = 30.0
+STOPPED_IN_S = 60.0
 # Short enough that the faults outlast them. Deaths are not the jobs' fault here.
 FLAGS = ("--lease", "2s", "--lock-ttl", "2s", "--timeout", "8s", "--grace", "2s", "--retry-base",
          "50ms", "--retry-cap", "1s", "--max-crashes", "1000")

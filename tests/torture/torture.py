@@ -36,7 +36,7 @@ from judge import Judge, Ledger
 from producers import ACCOUNTS, Producers
 import report
 
-DRAINED_IN_S = 120.0
+DRAINED_IN_S = 300.0
 SETTLED_S = 2.5  # beyond the grace
 LOOK_EVERY_S = 0.02
 SAY_EVERY_S = 60.0
