@@ -6,6 +6,7 @@ import signal
 
 LEASE_S = 2.0
 PAUSE_S = 0.7  # between two faults, on average
+SMALLEST_ROOM_KB, LARGEST_ROOM_KB = 16, 4096  # what a full disk has left
 ROLES = {"worker": 6, "guard": 2, "supervisor": 1, "child": 2, "producer": 2}
 WAYS = {"delay": 3, "hole": 3, "reset": 3, "mute": 3, "split": 2}
 
@@ -22,6 +23,7 @@ class Faults:
         self.ends = []  # (when, number, what, who)
         self.number = 0
         self.busy = set()  # what has a fault already
+        self.now = 0.0
         self.next_at = None
         self.table = [(10, self.kill), (6, self.stop), (1, self.cancel)]
         for server in backends.servers:
@@ -118,6 +120,6 @@ class Faults:
     def fill(self, server):
         if server in self.busy:
             return
-        server.fill()
+        server.fill(self.rng.randrange(SMALLEST_ROOM_KB, LARGEST_ROOM_KB))
         self.later(self.rng.uniform(0.5, 3 * LEASE_S), server, server.empty)
         self.did(f"{server.name}: disk full")

@@ -3,7 +3,6 @@ others."""
 
 import contextlib
 import os
-import random
 import shutil
 import signal
 import sqlite3
@@ -14,7 +13,6 @@ from neighbours import TESTS, Schema, redis_program
 from relay import Relay
 
 LINKS = ("library", "shell", "producers")  # who has a way to a server of its own
-FULL_AGAIN_KB = 4096  # room that SQLite may still find in its log
 DISK_KB = 4 << 20
 
 
@@ -38,12 +36,11 @@ class SqliteStore:
     def resize(self, kilobytes):
         subprocess.run(["mount", "-o", f"remount,size={kilobytes}k", self.disk], check=True)
 
-    def fill(self):
-        """Leaves room for what a page or two need."""
+    def fill(self, room_kb):
         room = os.statvfs(self.disk)
         used = (room.f_blocks - room.f_bfree) * room.f_frsize // 1024
         with contextlib.suppress(subprocess.CalledProcessError):  # it grew meanwhile
-            self.resize(used + random.randrange(16, FULL_AGAIN_KB))
+            self.resize(used + room_kb)
 
     def empty(self):
         self.resize(DISK_KB)
