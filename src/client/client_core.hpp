@@ -5,6 +5,7 @@
 
 #include "client/backend.hpp"
 #include "client/prepare.hpp"
+#include "engine/transaction_access.hpp"
 #include "sekali/client.hpp"
 
 namespace sekali::internal {
@@ -33,11 +34,6 @@ class ClientAccess {
         return Client(std::move(core));
     }
     [[nodiscard]] static ClientCore& core(const Client& client) { return *client.core_; }
-};
-
-class TransactionAccess {
- public:
-    [[nodiscard]] static SqlSession& session(Transaction& tx) { return *tx.session_; }
 };
 
 }  // namespace sekali::internal

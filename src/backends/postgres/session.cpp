@@ -169,6 +169,18 @@ ResultPtr Session::run(std::string_view sql, std::span<const SqlValue> arguments
     }
 }
 
+PGconn* Session::hand_over() {
+    if (!tables_.is_alone()) {
+        is_to_be_apart_ = true;
+        throw Apart{};
+    }
+    // The transaction begins with the first commands.
+    channel_.run({});
+    was_handed_over_ = true;
+    PQsetnonblocking(channel_.handle(), 0);
+    return channel_.handle();
+}
+
 std::int64_t Session::execute(std::string_view sql, std::span<const SqlValue> arguments) {
     const ResultPtr result = run(sql, arguments);
     const std::string_view changed = PQcmdTuples(result.get());

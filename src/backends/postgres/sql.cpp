@@ -149,6 +149,8 @@ void Statements::make_transactions(Maker& make) {
     begin = make("BEGIN ISOLATION LEVEL READ COMMITTED", "begin a transaction");
     begin_read = make("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", "begin to read");
     commit = make("COMMIT", "commit");
+    roll_back = make("ROLLBACK", "roll back");
+    check_constraints = make("SET CONSTRAINTS ALL IMMEDIATE", "check the constraints");
     savepoint = make("SAVEPOINT sekali_effects", "set a savepoint");
     savepoint_release = make("RELEASE sekali_effects", "release a savepoint");
     savepoint_roll_back = make("ROLLBACK TO sekali_effects", "roll back to a savepoint");

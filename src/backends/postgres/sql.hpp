@@ -50,6 +50,8 @@ struct Statements {
     Sql begin;
     Sql begin_read;
     Sql commit;
+    Sql roll_back;
+    Sql check_constraints;
     Sql savepoint;
     Sql savepoint_release;
     Sql savepoint_roll_back;

@@ -94,7 +94,7 @@ void PostgresTables::start(Channel& channel, Mode mode) {
     channel_ = &channel;
     mode_ = mode;
     is_alone_ = true;
-    may_assume_ = keeps_apart_ = has_effects_ = false;
+    may_assume_ = keeps_apart_ = has_effects_ = checks_effects_ = false;
     has_assumed_ = time_is_assumed_ = in_savepoint_ = plans_freely_ = version_is_unknown_ = false;
     has_looked_ = time_is_kept_ = made_news_ = has_written_ = false;
     epoch_floor_ = fence_floor_ = 0;

@@ -78,6 +78,11 @@ class PostgresTables final : public engine::Tables {
     /// For a unit of tasks: how many there are, whether it may assume, and whether a task with
     /// effects leaves by `Apart` unless it is the only one.
     void start_unit(Channel& channel, std::size_t tasks, bool may_assume, bool keeps_apart);
+    /// Makes the end of handlers' own writes prove that their constraints hold, which costs a round
+    /// trip; else they are checked by the commit, where nobody knows whose they are.
+    void check_effects() { checks_effects_ = true; }
+    /// Whether nothing of others is in the transaction.
+    [[nodiscard]] bool is_alone() const { return is_alone_; }
     /// Whether handlers' own writes are part of the unit.
     [[nodiscard]] bool has_effects() const { return has_effects_; }
     void set_mode(Mode mode) { mode_ = mode; }
@@ -291,6 +296,11 @@ class PostgresTables final : public engine::Tables {
     void changed();
     /// A statement that changes rows is about to run.
     void writes();
+    /// Behind effects that had the connection itself: what is wrong with how they left it.
+    std::optional<std::string> take_back_connection();
+    Result<void> check_constraints();
+    /// Undoes all, the user's savepoint included, and goes on in a new transaction.
+    void begin_again();
     std::vector<engine::RecordKey> standing(const Sql& sql, engine::WaitFor wait,
                                             std::string_view ns, std::size_t limit);
     [[nodiscard]] std::vector<JobEntry*> dirty_jobs();
@@ -316,6 +326,7 @@ class PostgresTables final : public engine::Tables {
     bool is_alone_ = true;  ///< The unit has one task.
     bool keeps_apart_ = false;
     bool has_effects_ = false;
+    bool checks_effects_ = false;
     bool in_savepoint_ = false;
     bool plans_freely_ = false;  ///< As users' statements are to be planned.
     /// Rows were written by a subtransaction, whose number nobody has asked for.

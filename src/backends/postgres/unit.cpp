@@ -138,6 +138,7 @@ void Units::run_together(std::span<const Task> tasks, Chosen chosen, Answers& an
     assumes_ = cautious_for_ == 0;
     if (!assumes_) --cautious_for_;
     keeps_apart_ = apart_for_ > 0;
+    checks_effects_ = false;
     while (!chosen.empty()) {
         try {
             const auto culprit = attempt(tasks, chosen, answers, alone);
@@ -157,6 +158,7 @@ void Units::run_together(std::span<const Task> tasks, Chosen chosen, Answers& an
             } else if (failure.trouble() == Trouble::kConflict) {
                 const bool is_one = chosen.size() == 1;
                 const int limit = is_one ? kTaskConflicts : kGroupConflicts;
+                checks_effects_ = is_one && tables_.has_effects() && conflicts >= kGroupConflicts;
                 if (++conflicts < limit && base::steady_now() < deadline) {
                     std::this_thread::sleep_for(kPauseAfterConflict * std::min(conflicts, 10));
                     continue;
@@ -164,8 +166,11 @@ void Units::run_together(std::span<const Task> tasks, Chosen chosen, Answers& an
                 if (is_one) return answer_all(spoilt(error));
                 split();
             } else if (failure.trouble() == Trouble::kOther) {
-                if (chosen.size() == 1) return answer_all(error);
-                split();
+                if (chosen.size() > 1) {
+                    split();
+                } else if (!tables_.has_effects() || std::exchange(checks_effects_, true)) {
+                    return answer_all(error);
+                }
             } else {
                 if (std::exchange(commit_was_sent_, false)) {
                     try {
@@ -191,6 +196,7 @@ std::optional<std::size_t> Units::attempt(std::span<const Task> tasks, Chosen& c
     commit_was_sent_ = false;
     UnitChannel channel(connection(), sql_);
     tables_.start_unit(channel, chosen.size(), assumes_, keeps_apart_);
+    if (checks_effects_) tables_.check_effects();
     for (const std::size_t i : chosen)
         answers[i].reset();
     int misses = 0;

@@ -65,12 +65,13 @@ class Units {
     std::string token_;       ///< Of the commit that is under way.
     std::string last_token_;  ///< Of the last one that landed on this connection.
     bool commit_was_sent_ = false;
-    bool assumes_ = true;        ///< The unit at hand.
-    unsigned cautious_for_ = 0;  ///< Units to come that assume nothing.
-    unsigned caution_ = 0;       ///< As many after the last refusal.
-    bool keeps_apart_ = false;   ///< The unit at hand, effects from all else.
-    unsigned apart_for_ = 0;     ///< Effects to come that are.
-    unsigned apartness_ = 0;     ///< As many after the last deadlock, less where none came.
+    bool assumes_ = true;          ///< The unit at hand.
+    unsigned cautious_for_ = 0;    ///< Units to come that assume nothing.
+    unsigned caution_ = 0;         ///< As many after the last refusal.
+    bool checks_effects_ = false;  ///< The unit at hand, because its commit was refused before.
+    bool keeps_apart_ = false;     ///< The unit at hand, effects from all else.
+    unsigned apart_for_ = 0;       ///< Effects to come that are.
+    unsigned apartness_ = 0;       ///< As many after the last deadlock, less where none came.
     bool made_news_ = false;
 };
 

@@ -7,6 +7,7 @@
 #include "backends/postgres/session.hpp"
 #include "backends/postgres/tables.hpp"
 #include "base/errors.hpp"
+#include "engine/transaction_access.hpp"
 #include "sekali/postgres.hpp"
 
 // The transaction that a user has open on a connection of his own.
@@ -50,7 +51,7 @@ const Statements& statements_of(std::string_view schema) {
     return known.emplace(std::string(schema), Statements(schema)).first->second;
 }
 
-class JoinedSession final : public internal::SqlSession {
+class JoinedSession final : public internal::SqlSession, public ConnectionOwner {
  public:
     JoinedSession(PGconn* connection, std::string_view schema)
         : channel_(connection),
@@ -66,6 +67,7 @@ class JoinedSession final : public internal::SqlSession {
                                                std::span<const SqlValue> arguments) override {
         return session_.query(sql, arguments);
     }
+    PGconn* hand_over() override { return channel_.handle(); }
     engine::Tables& tables() override {
         if (PQtransactionStatus(channel_.handle()) != PQTRANS_INTRANS) {
             throw Failure(base::usage_error("no transaction is open on this connection",
@@ -88,6 +90,15 @@ class JoinedSession final : public internal::SqlSession {
 
 Transaction within(PGconn* connection, std::string_view schema) {
     return Transaction(std::make_unique<JoinedSession>(connection, schema));
+}
+
+::pg_conn* connection_of(Transaction& transaction) {
+    auto* owner =
+        dynamic_cast<ConnectionOwner*>(&internal::TransactionAccess::session(transaction));
+    if (owner == nullptr) {
+        throw Failure(base::usage_error("the store of this transaction is not PostgreSQL"));
+    }
+    return owner->hand_over();
 }
 
 }  // namespace sekali::postgres
