@@ -11,6 +11,8 @@
 #include "cli/command_table.hpp"
 #include "cli/connect.hpp"
 #include "cli/doctor_postgres.hpp"
+#include "cli/doctor_redis.hpp"
+#include "cli/outside_locks.hpp"
 #include "cli/work_settings.hpp"
 #include "client/worker_plan.hpp"
 #include "observe/doctor.hpp"
@@ -175,6 +177,9 @@ int run(CommandContext& context) {
             {"database", fmt::format("there is none at {} yet", base::quoted(address.path))});
         findings.push_back(judge_durability(address));
     }
+    if (const auto locks = outside_locks(context)) {
+        judge_lock_server(findings, locks->url, redis::diagnose(locks->url).value());
+    }
     judge_settings(findings, context, plan, history);
     if (context.out.json()) {
         std::string document;
@@ -196,8 +201,8 @@ const CommandSpec kDoctorCommand = {
         "Reads the configuration as `work` would, with the same flags, and the newest 10,000 "
         "runs:\n"
         "timeouts against the p99 of each kind, leases against those that lapsed, what a power\n"
-        "cut may take back, the file system, free space, damage, the clock. Exits with 1 when a\n"
-        "promise does not hold.",
+        "cut may take back, the file system, free space, damage, the clock; what a Redis that\n"
+        "keeps the locks may lose. Exits with 1 when a promise does not hold.",
     .options = work_options(),
     .examples =
         "  sekali doctor\n"

@@ -15,13 +15,13 @@ def program():
 
 
 class RedisServer:
-    def __init__(self):
+    def __init__(self, *options):
         self.folder = tempfile.mkdtemp(prefix="sekali-redis-")
         self.socket = os.path.join(self.folder, "redis.sock")
         self.url = "redis+unix:" + self.socket
         self.process = subprocess.Popen(
             ["redis-server", "--port", "0", "--unixsocket", self.socket, "--dir", self.folder,
-             "--save", ""],
+             "--save", "", *options],
             executable=program(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
         for line in self.process.stdout:
             if b"eady to accept connections" in line:

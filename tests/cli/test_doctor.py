@@ -2,6 +2,7 @@ import os
 import sqlite3
 import unittest
 
+from redis_server import RedisServer
 from support import CommandTest
 
 
@@ -116,6 +117,38 @@ class Doctor(CommandTest):
         with open(self.database, "wb") as file:
             file.write(b"this is no database" * 1000)
         self.assertEqual(self.refused(3, "doctor")["code"], "refused")
+
+    def look_at_locks(self, *options):
+        server = RedisServer(*options)
+        self.addCleanup(server.stop)
+        return self.look("--lock-url", server.url)
+
+    def test_a_redis_that_keeps_its_locks(self):
+        found = self.look_at_locks("--appendonly", "yes")
+        self.assertEqual(self.statuses(found), {})
+        self.assertIn("everysec", found["lock persistence"]["detail"])
+        for check in ("lock server", "lock eviction", "lock replicas", "lock clock"):
+            self.assertIn(check, found)
+
+    def test_a_redis_that_may_lose_them(self):
+        found = self.look_at_locks("--maxmemory", "100mb", "--maxmemory-policy", "volatile-lru")
+        self.assertEqual(self.statuses(found), {"lock eviction": "unsafe",
+                                                "lock persistence": "warning"})
+        self.assertIn("volatile-lru", found["lock eviction"]["detail"])
+        found = self.look_at_locks("--maxmemory", "100mb", "--appendonly", "yes",
+                                   "--appendfsync", "no")
+        self.assertEqual(self.statuses(found), {"lock persistence": "warning"})
+
+    def test_a_redis_that_hides_its_settings(self):
+        found = self.look_at_locks("--appendonly", "yes", "--rename-command", "CONFIG", "")
+        self.assertEqual(self.statuses(found), {})
+        self.assertEqual(found["lock persistence"]["detail"], "appendonly yes")
+
+    def test_a_replica_and_no_redis_at_all(self):
+        found = self.look_at_locks("--appendonly", "yes", "--replicaof", "127.0.0.1", "1")
+        self.assertEqual(self.statuses(found), {"lock server": "unsafe"})
+        nobody = "redis+unix:" + self.path("nobody.sock")
+        self.assertEqual(self.refused(3, "doctor", "--lock-url", nobody)["code"], "unreachable")
 
 
 if __name__ == "__main__":
