@@ -17,6 +17,7 @@ using postgres::Diagnosis;
 
 constexpr engine::Millis kOldSnapshot{std::chrono::minutes{5}};
 constexpr engine::Millis kLongLag{std::chrono::seconds{30}};
+constexpr engine::Millis kClockTolerance{std::chrono::seconds{1}};
 constexpr std::int64_t kFewConnections = 10;
 constexpr std::uint64_t kManyDeadRows = 100'000;
 
@@ -38,8 +39,7 @@ Finding judge_durability(const Diagnosis& found) {
 }
 
 Finding judge_server(const Diagnosis& found) {
-    Finding finding{"server", fmt::format("PostgreSQL {}, default isolation {}", found.server,
-                                          found.isolation)};
+    Finding finding{"server", fmt::format("PostgreSQL {}", found.server)};
     if (found.read_only) {
         finding.detail += ", read-only";
         finding.object(
@@ -51,6 +51,30 @@ Finding judge_server(const Diagnosis& found) {
 
 bool has_many_dead_rows(const Diagnosis& found) {
     return found.dead_rows > kManyDeadRows && found.dead_rows > 10 * found.live_rows;
+}
+
+Finding judge_isolation(const Diagnosis& found) {
+    Finding finding{"isolation", found.isolation + " by default"};
+    if (found.isolation != "read committed") {
+        finding.object(Severity::kWarning,
+                       "know that sekali's transactions, handlers' effects in them, are read "
+                       "committed all the same: lock the rows that they rely on");
+    }
+    return finding;
+}
+
+/// Leases go by the server's clock, so its distance to this host's harms none; what steps it does.
+Finding judge_clock(const Diagnosis& found) {
+    const auto off = std::chrono::abs(found.clock_ahead);
+    Finding finding{"clock", fmt::format("the server's clock is {} {} this host's",
+                                         off.count() == 0 ? "0s" : base::format_duration(off),
+                                         found.clock_ahead.count() < 0 ? "behind" : "ahead of")};
+    if (off > kClockTolerance) {
+        finding.object(Severity::kWarning,
+                       "let both hosts follow one time service, and none step its clock: leases "
+                       "and delays go by the server's");
+    }
+    return finding;
 }
 
 Finding judge_snapshot(const Diagnosis& found) {
@@ -118,13 +142,14 @@ void judge_postgres(std::vector<Finding>& findings, const StoreAddress& address,
     findings.push_back(
         {"database", fmt::format("{}, schema {}", base::printable(address.url()), found.schema)});
     findings.push_back(judge_server(found));
+    findings.push_back(judge_isolation(found));
     findings.push_back(judge_durability(found));
     findings.push_back(judge_snapshot(found));
     findings.push_back(judge_rows(found));
     findings.push_back(judge_connections(found));
     findings.push_back(judge_collation(found));
     findings.push_back(judge_replication(found));
-    findings.push_back(observe::judge_clock(found.clock_ahead));
+    findings.push_back(judge_clock(found));
 }
 
 }  // namespace sekali::cli

@@ -34,7 +34,7 @@ ChangeSignal::~ChangeSignal() {
 bool ChangeSignal::publishes_later() {
     const std::lock_guard guard(mutex_);
     const auto now = base::steady_now();
-    if (now - published_ >= kBetweenNotifications) {
+    if (!has_news_ && now - published_ >= kBetweenNotifications) {
         published_ = now;
         return false;
     }

@@ -128,12 +128,14 @@ void PostgresTables::begin_task() {
     task_attempts_ = attempts_.size();
     task_events_ = events_.size();
     task_was_written_ = wants_query_ = false;
+    had_news_ = made_news_;
 }
 
 void PostgresTables::undo_task() {
     for (auto step = undo_.rbegin(); step != undo_.rend(); ++step)
         (*step)();
     undo_.clear();
+    made_news_ = had_news_;
     attempts_.resize(task_attempts_);
     events_.resize(task_events_);
 }

@@ -337,6 +337,7 @@ class PostgresTables final : public engine::Tables {
     bool has_looked_ = false;
     bool time_is_kept_ = false;
     bool made_news_ = false;
+    bool had_news_ = false;  ///< Before the task at hand.
     std::uint64_t epoch_floor_ = 0;
     std::uint64_t fence_floor_ = 0;
     std::uint64_t stored_epoch_floor_ = 0;

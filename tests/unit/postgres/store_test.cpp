@@ -203,6 +203,53 @@ TEST_F(StoreTest, ATaskThatFailsHurtsNoNeighbour) {
     EXPECT_EQ(number("SELECT count(*) FROM @queues"), 0);
 }
 
+/// How many notifications have come, waiting up to so long for one more.
+int notifications(Connection& listener, std::chrono::milliseconds patience) {
+    int count = 0;
+    while (wait_for_socket(PQsocket(listener.handle()), false,
+                           std::chrono::steady_clock::now() + patience)) {
+        PQconsumeInput(listener.handle());
+        while (PGnotify* notification = PQnotifies(listener.handle())) {
+            ++count;
+            PQfreemem(notification);
+        }
+    }
+    return count;
+}
+
+TEST_F(StoreTest, ManyCommitsSendFewNotificationsAndTheLastOneIsTold) {
+    const auto store = open();
+    const auto listener = Connection::open(schema.options());
+    listener->run_script("LISTEN \"sekali_" + schema.name() + "\"", "listen");
+    const auto begin = std::chrono::steady_clock::now();
+    constexpr int kCommits = 300;
+    for (int i = 0; i < kCommits; ++i)
+        ASSERT_TRUE(enqueue(*store, "j" + std::to_string(i)).ok());
+    const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(
+        std::chrono::steady_clock::now() - begin);
+    const int came = notifications(*listener, 500ms);
+    EXPECT_GE(came, 1);
+    EXPECT_LE(came, took / 20ms + 2) << "in " << took.count() << " ms";
+    EXPECT_LT(came, kCommits);
+    // A single commit is told, too; one that changes nothing is not.
+    ASSERT_TRUE(enqueue(*store, "last").ok());
+    EXPECT_EQ(notifications(*listener, 500ms), 1);
+    ASSERT_TRUE(run(*store, [](Tables& tables) { EXPECT_TRUE(tables.job("last")); }).ok());
+    EXPECT_EQ(notifications(*listener, 200ms), 0);
+}
+
+TEST_F(StoreTest, ACommitThatFailsNotifiesNobody) {
+    const auto store = open();
+    const auto listener = Connection::open(schema.options());
+    listener->run_script("LISTEN \"sekali_" + schema.name() + "\"", "listen");
+    const auto failed = run(*store, [](Tables& tables) {
+        engine::enqueue(tables, request("j1"));
+        throw std::runtime_error("no");
+    });
+    EXPECT_FALSE(failed.ok());
+    EXPECT_EQ(notifications(*listener, 200ms), 0);
+}
+
 TEST_F(StoreTest, AClaimLocksNoMoreThanItsLimit) {
     const auto store = open();
     ASSERT_TRUE(run(*store, [](Tables& tables) {
