@@ -118,6 +118,30 @@ TEST_F(StoreTest, ACommitWhoseAnswerIsLostIsFoundOutAndNotRepeated) {
     EXPECT_EQ(number("SELECT max(seq) FROM @jobs"), 2) << "it was run once";
 }
 
+TEST_F(StoreTest, ALostAnswerTurnsNoFailureOfANeighbourIntoASuccess) {
+    open();
+    Relay relay(server_folder());
+    const auto store = open(through(relay));
+    ASSERT_TRUE(enqueue(*store, "j1").ok());
+    relay.break_at("written with j2", Relay::Break::kAnswer);
+    std::vector<std::promise<Result<void>>> done(2);
+    std::vector<engine::Task> tasks;
+    for (std::promise<Result<void>>& one : done) {
+        tasks.push_back({.work =
+                             [fails = &one == &done[0]](Tables& tables) {
+                                 static_cast<void>(tables.job("j1"));
+                                 if (fails) throw std::runtime_error("no");
+                                 engine::enqueue(tables, request("j2"));
+                             },
+                         .done = [&one](Result<void> result) { one.set_value(std::move(result)); },
+                         .in_order = true});
+    }
+    store->submit(std::move(tasks));
+    EXPECT_FALSE(done[0].get_future().get().ok());
+    EXPECT_TRUE(done[1].get_future().get().ok());
+    EXPECT_EQ(relay.breaks(), 1);
+}
+
 TEST_F(StoreTest, ACommitThatNeverArrivedIsRunAgain) {
     open();
     Relay relay(server_folder());
