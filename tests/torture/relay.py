@@ -22,6 +22,15 @@ SPLIT_AT_MOST = 2048  # of a read; the rest goes in one piece
 RESET_AT_CLOSE = struct.pack("ii", 1, 0)  # SO_LINGER: on, for no time
 
 
+def reset(writer):
+    """Ends it at once, for the other side to see."""
+    end = writer.get_extra_info("socket")
+    if end.family == socket.AF_INET:
+        with contextlib.suppress(OSError):  # it has ended by itself
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_AT_CLOSE)
+    writer.transport.abort()
+
+
 class Connection:
     def __init__(self, client, server):
         self.writers = {"up": server, "down": client}
@@ -29,10 +38,7 @@ class Connection:
 
     def reset(self):
         for writer in self.writers.values():
-            end = writer.get_extra_info("socket")
-            if end.family == socket.AF_INET:
-                end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_AT_CLOSE)
-            writer.transport.abort()
+            reset(writer)
 
 
 class Link:
@@ -57,16 +63,13 @@ class Link:
 
     async def accept(self, reader, writer):
         if self.mode == "reset":
-            writer.get_extra_info("socket").setsockopt(
-                socket.SOL_SOCKET, socket.SO_LINGER, RESET_AT_CLOSE)
-            writer.transport.abort()
+            reset(writer)
             return
         try:
             server_reader, server_writer = await asyncio.open_unix_connection(self.server)
         except OSError:
             writer.transport.abort()
             return
-        writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connection = Connection(writer, server_writer)
         self.connections.add(connection)
         pumps = [asyncio.create_task(self.pump(reader, connection, "up")),
