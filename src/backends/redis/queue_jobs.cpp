@@ -85,7 +85,8 @@ Call QueueJobs::enqueue_call(const std::vector<const EnqueueRequest*>& run) cons
     const engine::Envelope& first = run.front()->job;
     std::vector<std::string> keys{queue_key(first.ns, first.queue)};
     std::vector<std::string> arguments{queue_channel(first.ns, first.queue),
-                                       server_->publish_command(), ms(keep_ended_)};
+                                       server_->publish_command(), ms(keep_ended_),
+                                       std::to_string(run.size())};
     for (const EnqueueRequest* request : run) {
         const engine::Envelope& job = request->job;
         std::size_t slot = 0;

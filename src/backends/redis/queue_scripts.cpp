@@ -140,20 +140,21 @@ end
 )lua";
 
 constexpr std::string_view kEnqueue = R"lua(
-local function take_place_of(holder, job)
+local function take_place_of(holder, key)
     if holder.state == 'running' or holder.state == 'held' then
         redis.call('hdel', holder.key, 'slot_held')
-        redis.call('hset', holder.key, 'follow_up', job.key)
+        redis.call('hset', holder.key, 'follow_up', key)
         return holder.key
     end
     local behind = holder.behind
     finish(holder, 'cancelled', 'replaced', tonumber(ARGV[3]))
-    if behind then redis.call('hset', behind, 'follow_up', job.key) end
+    if behind then redis.call('hset', behind, 'follow_up', key) end
     return behind
 end
 
 local replies = {}
-local at, woken = 4, false
+local at, woken, kinds = 5, false, {}
+local seq = redis.call('hincrby', Q, 'seq', ARGV[4]) - tonumber(ARGV[4])
 while at <= #ARGV do
     local id, kind, priority, delay = ARGV[at], ARGV[at + 1], ARGV[at + 2], tonumber(ARGV[at + 3])
     local slot, replaces = KEYS[tonumber(ARGV[at + 4]) + 1], ARGV[at + 5] == 'replace'
@@ -177,30 +178,33 @@ while at <= #ARGV do
         if holder and not replaces then
             word, other = 'duplicate', holder.key
         else
-            local seq = redis.call('hincrby', Q, 'seq', 1)
+            seq = seq + 1
             local place = (9 - tonumber(priority)) * 562949953421312 + seq
-            redis.call('hset', key, 'kind', kind, 'place', place, 'seq', seq, 'enqueued_at', NOW,
-                       unpack(ARGV, at + 9, at + 8 + words))
+            local state, run_at = 'ready', NOW + delay
+            if delay > 0 then state = 'scheduled' end
+            if not kinds[kind] then
+                redis.call('sadd', Q .. ':kinds', kind)
+                kinds[kind] = true
+            end
             redis.call('zadd', Q .. ':all', seq, id)
-            redis.call('sadd', Q .. ':kinds', kind)
-            local job = {key = key, queue = Q, id = id, kind = kind, place = place, deliveries = 0}
+            redis.call('hset', key, 'kind', kind, 'place', place, 'seq', seq, 'enqueued_at', NOW,
+                       'run_at', run_at, 'state', state, unpack(ARGV, at + 9, at + 8 + words))
             local behind = nil
             if holder then
                 word, other = 'replaced', holder.key
-                behind = take_place_of(holder, job)
+                behind = take_place_of(holder, key)
             end
             if slot then
                 redis.call('set', slot, key)
                 redis.call('hset', key, 'slot', slot, 'slot_held', '1')
             end
             if behind then
-                redis.call('hset', key, 'behind', behind, 'run_at', NOW + delay, 'waiting_name',
+                state = 'waiting'
+                redis.call('hset', key, 'state', state, 'behind', behind, 'waiting_name',
                            redis.call('hget', behind, 'key'))
-                enter(job, 'waiting', place)
-            else
-                put(job, delay)
-                woken = true
             end
+            woken = woken or state == 'ready'
+            redis.call('zadd', set_of(Q, state, kind), state == 'scheduled' and run_at or place, id)
         end
     end
     replies[#replies + 1] = word
@@ -255,24 +259,31 @@ if redis.call('hget', Q, 'paused') ~= '1' then
     end
     if #ARGV > 6 then table.sort(found, function(a, b) return a.place < b.place end) end
 end
-local given = 0
+local given, taken, leases = 0, {}, {}
 for _, one in ipairs(found) do
     if given == limit then
         reply[1] = 1
         break
     end
-    local job = load(one.id)
-    if job then
-        leave(job)
-        redis.call('hincrby', job.key, 'deliveries', 1)
-        redis.call('hset', job.key, 'owner', worker, 'lease_until', NOW + lease)
-        enter(job, 'running', NOW + lease)
-        if job.until_start then free_slot(job) end
+    local key = Q .. ':job:' .. one.id
+    local v = redis.call('hmget', key, 'kind', 'deliveries', 'slot', 'unique_until')
+    if not taken[one.kind] then taken[one.kind], leases[one.kind] = {}, {} end
+    table.insert(taken[one.kind], one.id)
+    if v[1] then
+        redis.call('hset', key, 'state', 'running', 'owner', worker, 'lease_until', NOW + lease,
+                   'deliveries', tonumber(v[2] or '0') + 1)
+        if v[3] and v[4] == 'start' then free_slot({key = key, slot = v[3]}) end
+        table.insert(leases[one.kind], NOW + lease)
+        table.insert(leases[one.kind], one.id)
         reply[#reply + 1] = one.id
-        reply[#reply + 1] = redis.call('hgetall', job.key)
+        reply[#reply + 1] = redis.call('hgetall', key)
         given = given + 1
-    else
-        redis.call('zrem', set_of(Q, 'ready', one.kind), one.id)
+    end
+end
+for kind, ids in pairs(taken) do
+    redis.call('zrem', set_of(Q, 'ready', kind), unpack(ids))
+    if #leases[kind] > 0 then
+        redis.call('zadd', set_of(Q, 'running', kind), unpack(leases[kind]))
     end
 end
 if given > 0 then return reply end
@@ -307,18 +318,27 @@ return given
 )lua";
 
 constexpr std::string_view kAcknowledge = R"lua(
-local ended = 0
+local ids, keys, of_kind = {}, {}, {}
 for at = 1, #ARGV, 3 do
     local job = load(ARGV[at])
-    if is_claimed(job, ARGV[at + 1], ARGV[at + 2]) then
-        leave(job)
+    -- The same end may come twice in one batch.
+    if is_claimed(job, ARGV[at + 1], ARGV[at + 2]) and not ids[job.id] then
         free_slot(job)
         wake_follow_up(job)
-        forget(job)
-        ended = ended + 1
+        ids[job.id] = true
+        ids[#ids + 1] = job.id
+        keys[#keys + 1] = job.key
+        if not of_kind[job.kind] then of_kind[job.kind] = {} end
+        table.insert(of_kind[job.kind], job.id)
     end
 end
-return ended
+if #keys == 0 then return 0 end
+for kind, some in pairs(of_kind) do
+    redis.call('zrem', set_of(Q, 'running', kind), unpack(some))
+end
+redis.call('zrem', Q .. ':all', unpack(ids))
+redis.call('del', unpack(keys))
+return #keys
 )lua";
 
 constexpr std::string_view kExtend = R"lua(

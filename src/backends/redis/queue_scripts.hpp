@@ -14,10 +14,10 @@ extern const std::string_view kServerClock;
 struct QueueScripts {
     explicit QueueScripts(std::string_view clock = kServerClock);
 
-    /// KEYS more: slots of unique keys. ARGV channel, publish command, life of ended jobs, then
-    /// for each job: id, kind, priority, delay, number of its slot in KEYS or 0, `keep` or
-    /// `replace`, key, fingerprint, number of words that follow, fields and values. Replies for
-    /// each a word and the other job's key.
+    /// KEYS more: slots of unique keys. ARGV channel, publish command, life of ended jobs,
+    /// number of jobs, then for each: id, kind, priority, delay, number of its slot in KEYS or 0,
+    /// `keep` or `replace`, key, fingerprint, number of words that follow, fields and values.
+    /// Replies for each a word and the other job's key.
     Script enqueue;
     /// ARGV worker, lease, limit, draining, life of ended jobs, kinds. Replies more, due or -1,
     /// drained, then the fields of each job.
