@@ -4,6 +4,7 @@
 #include <iterator>
 #include <random>
 #include <string>
+#include <thread>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -23,6 +24,10 @@ using namespace engine;
 constexpr Millis kWatchSlice{100};
 /// The store works on what the first events led to while the others are dealt with.
 constexpr std::ptrdiff_t kEventsAtOnce = 64;
+/// With so many runs under way events come in crowds. To let one gather for a moment costs less
+/// than to be woken by each of its members, handlers that wait for the same processors.
+constexpr std::size_t kCrowd = 64;
+constexpr std::chrono::microseconds kGathering{100};
 
 class SeededRandom final : public Random {
  public:
@@ -147,6 +152,7 @@ action::Exit WorkerShell::run() {
     while (!exit_) {
         submit_gathered();
         update_idle();
+        if (under_way_ >= kCrowd) std::this_thread::sleep_for(kGathering);
         std::vector<Event> events = inbox_->wait(timer_);
         const LocalTime now = local_now();
         if (timer_ && now >= *timer_) {
@@ -219,8 +225,8 @@ void WorkerShell::update_idle() {
     }
     for (const auto& [kind, runner] : runners_)
         runner->may_take_over_until(status.may_take_over_until);
-    const bool idle =
-        !status.stopping && status.claimed + status.running + status.settling < concurrency_;
+    under_way_ = status.claimed + status.running + status.settling;
+    const bool idle = !status.stopping && under_way_ < concurrency_;
     bool woken = false;
     {
         const std::lock_guard guard(idle_mutex_);

@@ -81,6 +81,7 @@ class WorkerShell {
     std::unique_ptr<engine::Random> random_;
     const std::size_t concurrency_;
     engine::WorkerMachine machine_;
+    std::size_t under_way_ = 0;  ///< Runs between claim and durable end.
 
     std::map<engine::RunId, Runner*> running_;
     std::vector<engine::QueuePort::Call> queue_calls_;
