@@ -1,5 +1,6 @@
 #include "client/passage.hpp"
 
+#include <algorithm>
 #include <variant>
 
 #include "base/faults.hpp"
@@ -90,7 +91,14 @@ Passage::Passage(const engine::LockCommand& command) {
 }
 
 FaultPoints Passage::arriving(const Result<engine::QueueReply>& reply) const {
-    return reply.ok() ? arriving_ : FaultPoints();
+    if (!reply.ok()) return {};
+    FaultPoints points = arriving_;
+    const auto* claimed = std::get_if<engine::Claimed>(&*reply);
+    if (claimed == nullptr) return points;
+    const bool begins = std::any_of(claimed->deliveries.begin(), claimed->deliveries.end(),
+                                    [](const auto& delivery) { return delivery.begun; });
+    if (begins) points.add(fault_index("begin.after"));
+    return points;
 }
 
 FaultPoints Passage::arriving(const Result<engine::LockReply>& reply) const {

@@ -12,6 +12,9 @@ class BeginRun {
     BeginRun(Tables& tables, const Begin& request) : tables_(tables), request_(request) {}
 
     BeginReply answer();
+    /// For a row that is claimed, which the tables do not know yet; nothing where the general way
+    /// has to be gone.
+    std::optional<BeginReply> answer_claimed(JobRow& row);
 
  private:
     std::optional<BeginReply> claim_answer();
@@ -57,6 +60,20 @@ BeginReply BeginRun::answer() {
     }
     if (auto reply = take_lock()) return *reply;
     return start();
+}
+
+/// A first begin of its key writes the row once for claim and begin.
+std::optional<BeginReply> BeginRun::answer_claimed(JobRow& row) {
+    const bool recorded = request_.policy.record != RecordMode::kNone;
+    if (row.cancel_requested || (recorded && tables_.record(record_key(row.job)))) return {};
+    const auto [epoch, slot_held] = std::pair{row.epoch, row.slot_held};
+    row_ = std::move(row);
+    BeginReply reply = recorded ? start() : begin_without_record();
+    row = std::move(row_);
+    row.begun = false;
+    row.epoch = epoch;
+    row.slot_held = slot_held;
+    return reply;
 }
 
 /// Whether the claim still is this worker's; a job of a queue without custody is adopted here.
@@ -406,6 +423,13 @@ BeginReply BeginRun::wait_for_time(Millis delay, WaitFor wait, std::string name)
 
 BeginReply begin(Tables& tables, const Begin& request) {
     return BeginRun{tables, request}.answer();
+}
+
+BeginReply begin_claimed(Tables& tables, Begin request, JobRow& row) {
+    if (auto reply = BeginRun{tables, request}.answer_claimed(row)) return *std::move(reply);
+    tables.update_job(row);
+    request.job = row.job;
+    return begin(tables, request);
 }
 
 BeginReply begin_inline(Tables& tables, const Begin& request) {

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "engine/ops_internal.hpp"
 
 namespace sekali::engine {
@@ -5,9 +7,65 @@ namespace {
 
 constexpr std::size_t kPromoteAtOnce = 1000;
 
+/// The policy under which the claim itself begins the run, or null. A suspect may have to wait
+/// until it is alone, and a lock key may have to be asked for outside.
+const KindPolicy* begins_with(const Claim& request, const JobRow& row) {
+    if (row.suspect || !row.job.lock_key.empty()) return nullptr;
+    const auto found = request.begin.find(row.job.kind);
+    return found == request.begin.end() ? nullptr : &found->second;
+}
+
+Begin begin_of(const Claim& request, const KindPolicy& policy, const JobRow& row) {
+    Begin begin;
+    begin.run.job_id = row.job.id;
+    begin.run.worker = row.owner;
+    begin.run.delivery = row.deliveries;
+    begin.policy = policy;
+    begin.lease = request.lease;
+    begin.attempts = row.attempts;
+    begin.may_take_over = request.may_take_over;
+    return begin;
+}
+
+/// A claim that was lost may be an old one: its lease begins anew.
+bool grant_again(Tables& tables, const Claim& request, const JobRow& row,
+                 const KindPolicy* policy) {
+    Renew renewal;
+    renewal.run.job_id = row.job.id;
+    renewal.run.record = record_key(row.job);
+    renewal.run.worker = row.owner;
+    renewal.run.delivery = row.deliveries;
+    renewal.run.epoch = row.begun ? row.epoch : 0;
+    renewal.lease = request.lease;
+    if (policy != nullptr && policy->record == RecordMode::kNone) renewal.run.record.key.clear();
+    return renew(tables, renewal).kept;
+}
+
+Claimed claim_again(Tables& tables, const Claim& request) {
+    Claimed reply;
+    reply.more = true;
+    for (JobRow& row : tables.running_jobs_of(request.spec.ns, request.worker)) {
+        const std::pair claim{row.job.id, row.deliveries};
+        if (std::find(request.known.begin(), request.known.end(), claim) != request.known.end()) {
+            continue;
+        }
+        Delivery delivery{std::move(row)};
+        const KindPolicy* policy = begins_with(request, delivery.row);
+        if (!grant_again(tables, request, delivery.row, policy)) continue;
+        if (policy != nullptr && delivery.row.begun) {
+            Begin repeated = begin_of(request, *policy, delivery.row);
+            repeated.job = delivery.row.job;
+            delivery.begun = begin(tables, repeated);
+        }
+        reply.deliveries.push_back(std::move(delivery));
+    }
+    return reply;
+}
+
 }  // namespace
 
 Claimed claim(Tables& tables, const Claim& request) {
+    if (request.repeat) return claim_again(tables, request);
     Claimed reply;
     tables.promote_due(request.spec.ns, kPromoteAtOnce);
     for (JobRow& row : tables.claimable(request.spec)) {
@@ -16,8 +74,14 @@ Claimed claim(Tables& tables, const Claim& request) {
         row.lease_until = tables.now() + request.lease;
         row.begun = false;
         ++row.deliveries;
-        tables.update_job(row);
-        reply.deliveries.push_back(Delivery{std::move(row)});
+        Delivery delivery{std::move(row)};
+        if (const KindPolicy* policy = begins_with(request, delivery.row)) {
+            delivery.begun =
+                begin_claimed(tables, begin_of(request, *policy, delivery.row), delivery.row);
+        } else {
+            tables.update_job(delivery.row);
+        }
+        reply.deliveries.push_back(std::move(delivery));
     }
     reply.more = reply.deliveries.size() >= request.spec.limit;
     if (!reply.deliveries.empty()) return reply;

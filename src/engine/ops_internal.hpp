@@ -21,6 +21,10 @@ void requeue(Tables& tables, JobRow& row, Millis delay);
 void park(Tables& tables, JobRow& row, WaitFor wait, std::string_view name);
 void hold_job(Tables& tables, JobRow& row, std::string reason);
 
+/// Claim and begin at once: `row` is claimed, which the tables do not know yet. Leaves it as
+/// claimed.
+[[nodiscard]] BeginReply begin_claimed(Tables& tables, Begin request, JobRow& row);
+
 /// Whether the job is running under this very claim.
 [[nodiscard]] bool claim_is_mine(const std::optional<JobRow>& row, const RunRef& run);
 [[nodiscard]] bool owner_is_gone(Tables& tables, std::string_view owner);

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -48,8 +50,38 @@ struct RunRef {
     std::uint64_t fence = 0;
 };
 
+// ---- the answer to a begin
+// ---------------------------------------------------------------------------------------
+
+struct Started {
+    std::uint64_t epoch = 0;
+    std::uint64_t fence = 0;
+    std::uint64_t attempt = 0;
+    std::vector<StepRow> steps;  ///< What earlier runs recorded.
+    bool probe_first = false;    ///< Ask the probe, then send `Answer`; the handler has not begun.
+    bool ask_in_step = false;    ///< The open step asks its own probe before it runs again.
+    /// A repeated begin finds its lock gone: no handler may start any more. It takes nothing back,
+    /// because one may be running if this request is a late copy.
+    bool lock_lost = false;
+};
+struct Parked {
+    WaitFor waiting_for = WaitFor::kNothing;
+    std::string name;
+    std::optional<Millis> delay;  ///< Set where it waits for time only.
+};
+struct Ended {
+    JobState state{};
+    std::string reason;
+    std::string result;
+};
+struct HeldBack {};
+/// The claim is no longer this worker's.
+struct Gone {};
+using BeginReply = std::variant<Started, Parked, Ended, HeldBack, Gone>;
+
 struct Delivery {
-    JobRow row;  ///< With payload; `row.deliveries` is the delivery token.
+    JobRow row;  ///< As it was claimed, with payload; `row.deliveries` is the delivery token.
+    std::optional<BeginReply> begun{};  ///< Where the claim has begun the run.
 };
 
 // ---- queue
@@ -61,6 +93,14 @@ struct Claim {
     std::string worker;
     Millis lease;
     bool draining = false;  ///< Also answer `drained`.
+    /// Kinds whose runs begin in the commit of the claim, if they need no lock and may have
+    /// company: one write and one answer less for each. Only for queues that say `begins`.
+    std::map<std::string, KindPolicy, std::less<>> begin{};
+    bool may_take_over = false;  ///< For these begins.
+    /// Asks again after a claim whose answer was lost: claims nothing new, and hands out what this
+    /// worker has claimed, save what it knows of.
+    bool repeat = false;
+    std::vector<std::pair<std::string, std::uint64_t>> known{};  ///< Job id and delivery.
 };
 struct Claimed {
     std::vector<Delivery> deliveries;
@@ -92,6 +132,7 @@ struct QueueTraits {
         false;  ///< Lives in the store's database: begin, settle and renew move its rows too.
     bool custody = false;  ///< Can delay, park and find jobs by id.
     bool push = false;     ///< Credit is a prefetch window, not a request.
+    bool begins = false;   ///< A claim can begin runs in its own commit.
 };
 
 class QueuePort {
@@ -126,31 +167,6 @@ struct Begin {
     /// with this begin, and the delivery may be acknowledged as soon as it has answered.
     bool adopt = false;
 };
-struct Started {
-    std::uint64_t epoch = 0;
-    std::uint64_t fence = 0;
-    std::uint64_t attempt = 0;
-    std::vector<StepRow> steps;  ///< What earlier runs recorded.
-    bool probe_first = false;    ///< Ask the probe, then send `Answer`; the handler has not begun.
-    bool ask_in_step = false;    ///< The open step asks its own probe before it runs again.
-    /// A repeated begin finds its lock gone: no handler may start any more. It takes nothing back,
-    /// because one may be running if this request is a late copy.
-    bool lock_lost = false;
-};
-struct Parked {
-    WaitFor waiting_for = WaitFor::kNothing;
-    std::string name;
-    std::optional<Millis> delay;  ///< Set where it waits for time only.
-};
-struct Ended {
-    JobState state{};
-    std::string reason;
-    std::string result;
-};
-struct HeldBack {};
-/// The claim is no longer this worker's.
-struct Gone {};
-using BeginReply = std::variant<Started, Parked, Ended, HeldBack, Gone>;
 
 /// How a run ended, as its runner saw it.
 struct Outcome {

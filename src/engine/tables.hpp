@@ -111,6 +111,8 @@ class Tables {
     virtual std::uint64_t count_begun(std::string_view owner) = 0;
     /// Whether a running job belongs to this worker.
     virtual bool has_jobs_of(std::string_view owner) = 0;
+    /// The running jobs of this worker, with payload.
+    virtual std::vector<JobRow> running_jobs_of(std::string_view ns, std::string_view owner) = 0;
     virtual std::optional<JobRow> unique_holder(std::string_view ns, std::string_view kind,
                                                 std::string_view unique_key) = 0;
     /// The first in line (priority, then arrival) of what waits for this lock or key.
@@ -207,6 +209,8 @@ struct Task {
 class Executor {
  public:
     virtual ~Executor() = default;
+    /// As of its tables: every row costs a round trip.
+    [[nodiscard]] virtual bool is_far() const { return false; }
     virtual void submit(std::vector<Task> tasks) = 0;
     /// Runs `work` on one consistent read-only snapshot, on the caller's thread.
     [[nodiscard]] virtual Result<void> read(const std::function<void(Tables&)>& work) = 0;

@@ -190,7 +190,11 @@ void WorkerMachine::Core::set_timer() {
     const bool beats = !heartbeat_in_flight_ && !leave_by_;
     LocalTime wake = beats ? heartbeat_at_ : now_ + config_.lease;
     if (!stopping_ && !recover_in_flight_) wake = std::min(wake, recover_at_);
-    if (may_claim()) wake = std::min(wake, std::max(claim_at_, claim_not_before_));
+    if (claim_is_lost_ && claims_in_flight_ == 0) {
+        wake = std::min(wake, claim_not_before_);
+    } else if (may_claim()) {
+        wake = std::min(wake, std::max(claim_at_, claim_not_before_));
+    }
     if (const auto at = first_wake()) wake = std::min(wake, *at);
     for (const auto& [id, errand] : errands_) {
         if (errand.request.retry_at) wake = std::min(wake, *errand.request.retry_at);

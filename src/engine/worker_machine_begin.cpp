@@ -101,6 +101,14 @@ void WorkerMachine::Core::begin_failed(Run& run, const Error& error) {
     }
 }
 
+void WorkerMachine::Core::begin_answered(Run& run, BeginReply reply) {
+    if (auto* started = std::get_if<Started>(&reply)) {
+        begun(run, std::move(*started));
+    } else {
+        refused(run, std::move(reply));
+    }
+}
+
 void WorkerMachine::Core::begun(Run& run, Started started) {
     run.ref.epoch = started.epoch;
     run.ref.fence = started.fence;

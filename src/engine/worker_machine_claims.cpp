@@ -39,16 +39,22 @@ bool WorkerMachine::Core::may_claim() const {
 }
 
 void WorkerMachine::Core::claim() {
-    if (!may_claim() || claim_at_ > now_ || claim_not_before_ > now_) return;
+    const bool wanted = claim_is_lost_ ? claims_in_flight_ == 0 : may_claim() && claim_at_ <= now_;
+    if (!wanted || claim_not_before_ > now_) return;
     Claim command;
     command.spec.ns = config_.ns;
     command.spec.queues = config_.queues;
-    for (const auto& [kind, setup] : config_.kinds)
+    for (const auto& [kind, setup] : config_.kinds) {
         command.spec.kinds.push_back(kind);
-    command.spec.limit = credit();
+        if (config_.queue.begins) command.begin.emplace(kind, setup.policy);
+    }
+    command.spec.limit = claim_is_lost_ ? 0 : credit();
     command.worker = config_.worker;
     command.lease = config_.lease;
     command.draining = config_.drain;
+    command.may_take_over = trust_.whole_lease(now_);
+    command.repeat = claim_is_lost_;
+    if (command.repeat) command.known = known_claims();
     ++claims_in_flight_;
     credit_in_flight_ += command.spec.limit;
     change_while_claiming_ = false;
@@ -56,15 +62,34 @@ void WorkerMachine::Core::claim() {
     send(QueueCommand{std::move(command)}, {.purpose = Purpose::kClaim, .subject = limit});
 }
 
+/// Those of the runs, and those that are being given back.
+std::vector<std::pair<std::string, std::uint64_t>> WorkerMachine::Core::known_claims() const {
+    std::vector<std::pair<std::string, std::uint64_t>> known;
+    for (const auto& [id, run] : runs_)
+        known.emplace_back(run.ref.job_id, run.ref.delivery);
+    for (const auto& [id, errand] : errands_) {
+        for (const auto& step : errand.steps) {
+            const auto* command = std::get_if<QueueCommand>(&step);
+            const auto* given_back = command ? std::get_if<Return>(command) : nullptr;
+            if (given_back == nullptr) continue;
+            known.emplace_back(given_back->run.job_id, given_back->run.delivery);
+        }
+    }
+    return known;
+}
+
 void WorkerMachine::Core::claim_answered(const Waiter& waiter, const Result<QueueReply>& reply) {
     --claims_in_flight_;
     credit_in_flight_ -= waiter.subject;
     const auto* claimed = reply.ok() ? std::get_if<Claimed>(&*reply) : nullptr;
     if (claimed == nullptr) {
+        const bool may_be_applied = reply.ok() || reply.error().applied != Applied::kNo;
+        if (config_.queue.begins && may_be_applied) claim_is_lost_ = true;
         claim_at_ = claim_not_before_ = now_ + backoff(++claim_failures_);
         return;
     }
     claim_failures_ = 0;
+    claim_is_lost_ = false;
     for (const Delivery& delivery : claimed->deliveries)
         take_delivery(delivery, waiter.sent);
     if (claimed->drained && config_.drain && !stopping_ && runs_.empty()) {
@@ -105,13 +130,22 @@ void WorkerMachine::Core::take_delivery(const Delivery& delivery, LocalTime aske
     Run& kept = runs_.emplace(run.id, std::move(run)).first->second;
     ++staged(kept.stage);
     touched_.push_back(kept.id);
-    if (kept.setup == nullptr) {
+    if (delivery.begun) {
+        claim_has_begun(kept, *delivery.begun, asked);
+    } else if (kept.setup == nullptr) {
         give_back(kept, kUnservedKind);
     } else if (stopping_ || quiet_) {
         give_back(kept, std::nullopt);
     } else {
         advance_leases(kept);  // the answer may have come when the claim's lease was over already
     }
+}
+
+void WorkerMachine::Core::claim_has_begun(Run& run, const BeginReply& reply, LocalTime asked) {
+    run.lock_token = lock_token_of(config_.worker, run.id);
+    enter(run, Stage::kBeginning);
+    run.request.first_sent = asked;
+    begin_answered(run, BeginReply{reply});
 }
 
 const WorkerMachine::Core::Run* WorkerMachine::Core::waiting_suspect() const {
@@ -147,7 +181,7 @@ void WorkerMachine::Core::take_turns_alone(const Run* suspect) {
         const bool is_next = solo_ == 0 && &run == suspect;
         if (run.stage == Stage::kWaiting && !is_next) give_back(run, std::nullopt);
     }
-    if (solo_ != 0 || active() > 0) return;
+    if (solo_ != 0 || active() > 0 || claim_is_lost_) return;
     solo_ = suspect->id;
     take_up(*find(solo_));
 }

@@ -170,6 +170,8 @@ class WorkerMachine::Core {
     void claim();
     void claim_answered(const Waiter& waiter, const Result<QueueReply>& reply);
     void take_delivery(const Delivery& delivery, LocalTime asked);
+    void claim_has_begun(Run& run, const BeginReply& reply, LocalTime asked);
+    [[nodiscard]] std::vector<std::pair<std::string, std::uint64_t>> known_claims() const;
     void take_turns();
     void take_turns_alone(const Run* suspect);
     void give_back(Run& run, std::optional<Millis> delay);
@@ -188,6 +190,7 @@ class WorkerMachine::Core {
     void lock_failed(Run& run);
     void send_begin(Run& run);
     void begin_failed(Run& run, const Error& error);
+    void begin_answered(Run& run, BeginReply reply);
     void begun(Run& run, Started started);
     void refused(Run& run, BeginReply reply);
     void start_handler(Run& run);
@@ -265,6 +268,9 @@ class WorkerMachine::Core {
     LocalTime claim_at_{};          ///< When to look for work again.
     LocalTime claim_not_before_{};  ///< After a failure or an empty look.
     std::uint32_t claim_failures_ = 0;
+    /// A claim that has begun runs may have been applied without an answer. Such runs must not look
+    /// as if they had vanished, so it is repeated until it is answered.
+    bool claim_is_lost_ = false;
     RunId solo_ = 0;   ///< The suspect that runs alone; 0: none.
     Millis run_time_;  ///< Smoothed, from begin to durable end.
 

@@ -208,11 +208,7 @@ void WorkerMachine::Core::store_answered_run(Run& run, Result<StoreReply> reply)
         if (!reply.ok()) {
             begin_failed(run, reply.error());
         } else if (auto* begin = std::get_if<BeginReply>(&*reply)) {
-            if (auto* started = std::get_if<Started>(begin)) {
-                begun(run, std::move(*started));
-            } else {
-                refused(run, std::move(*begin));
-            }
+            begin_answered(run, std::move(*begin));
         } else {
             retry_later(run.request);
         }

@@ -175,7 +175,7 @@ void WorkerMachine::Core::advance_exit() {
         exit();
         return;
     }
-    const bool claims_open = claims_in_flight_ > 0 && !config_.queue.push;
+    const bool claims_open = (claims_in_flight_ > 0 || claim_is_lost_) && !config_.queue.push;
     if (!runs_.empty() || !errands_.empty() || claims_open) return;
     if (!leave_by_) {
         leave_by_ = now_ + kLeavePatience;

@@ -671,5 +671,130 @@ TEST_P(OnceConformance, G6_UnderRerunTheNextCallerTakesOver) {
 SEKALI_CONFORMS(OnceConformance);
 SEKALI_CONFORMS(BeginConformance);
 
+// ---- claims that begin
+
+class ClaimThatBegins : public Scene {
+ protected:
+    engine::Claim request(const std::string& worker) {
+        engine::Claim claim;
+        claim.spec = {.ns = "default", .queues = {"default"}, .kinds = {"charge"}, .limit = 100};
+        claim.worker = worker;
+        claim.lease = lease;
+        claim.begin = {{"charge", policy}};
+        return claim;
+    }
+    engine::Claimed claims(const engine::Claim& claim) {
+        return tx([&](Tables& tables) { return engine::claim(tables, claim); });
+    }
+    Attempt attempt_of(const Delivery& delivery) {
+        Attempt run = prepare(delivery);
+        run.started = std::get<Started>(delivery.begun.value());
+        run.request.run.epoch = run.started.epoch;
+        return run;
+    }
+};
+
+TEST_P(ClaimThatBegins, WritesWhatClaimAndBeginWouldHaveWritten) {
+    put({.id = "j1", .key = "k"});
+    const auto got = claims(request("A")).deliveries;
+    ASSERT_EQ(got.size(), 1U);
+    ASSERT_TRUE(got[0].begun);
+    EXPECT_FALSE(got[0].row.begun) << "the delivery is what was claimed";
+    EXPECT_EQ(got[0].row.job.payload, "{}");
+    const JobRow row = job("j1");
+    EXPECT_EQ(row.state, JobState::kRunning);
+    EXPECT_EQ(row.owner, "A");
+    EXPECT_EQ(row.deliveries, 1U);
+    EXPECT_TRUE(row.begun);
+    EXPECT_EQ(row.epoch, 1U);
+    const RecordRow recorded = record("k");
+    EXPECT_EQ(recorded.state, RecordState::kProcessing);
+    EXPECT_EQ(recorded.owner, "A");
+    EXPECT_EQ(recorded.epoch, 1U);
+    EXPECT_EQ(succeed(attempt_of(got[0])).state, JobState::kSucceeded);
+}
+
+TEST_P(ClaimThatBegins, G2_AKeyThatSucceededEndsAsADuplicate) {
+    put({.id = "j1", .key = "k"});
+    succeed(start("A", "j1"));
+    put({.id = "j2", .key = "k"});
+    const auto got = claims(request("A")).deliveries;
+    ASSERT_EQ(got.size(), 1U);
+    EXPECT_EQ(std::get<Ended>(got[0].begun.value()).state, JobState::kDuplicate);
+    EXPECT_EQ(state("j2"), JobState::kDuplicate);
+}
+
+TEST_P(ClaimThatBegins, OfOneKeyOnlyTheFirstJobStarts) {
+    put({.id = "j1", .key = "k"});
+    put({.id = "j2", .key = "k"});
+    const auto got = claims(request("A")).deliveries;
+    ASSERT_EQ(got.size(), 2U);
+    EXPECT_TRUE(std::holds_alternative<Started>(got[0].begun.value()));
+    EXPECT_TRUE(std::holds_alternative<Parked>(got[1].begun.value()));
+    EXPECT_EQ(state("j2"), JobState::kWaiting);
+    succeed(attempt_of(got[0]));
+    EXPECT_EQ(state("j2"), JobState::kReady);
+}
+
+TEST_P(ClaimThatBegins, G4_AJobWithALockKeyIsOnlyClaimed) {
+    put({.id = "j1", .lock = "l"});
+    const auto got = claims(request("A")).deliveries;
+    ASSERT_EQ(got.size(), 1U);
+    EXPECT_FALSE(got[0].begun);
+    EXPECT_FALSE(job("j1").begun);
+    start(got[0]);
+}
+
+TEST_P(ClaimThatBegins, G7_ASuspectIsOnlyClaimed) {
+    put({.id = "j1"});
+    put({.id = "j2"});
+    start("A", "j1");
+    start("A", "j2");
+    crash("A");
+    ASSERT_TRUE(job("j1").suspect);
+    for (const Delivery& delivery : claims(request("B")).deliveries)
+        EXPECT_FALSE(delivery.begun) << delivery.row.job.id;
+}
+
+TEST_P(ClaimThatBegins, ARepeatHandsOutWhatTheWorkerDoesNotKnowOf) {
+    for (const char* id : {"j1", "j2", "j3"})
+        put({.id = id});
+    put({.id = "locked", .lock = "l"});
+    engine::Claim first = request("A");
+    const auto lost = claims(first).deliveries;
+    ASSERT_EQ(lost.size(), 4U);
+    put({.id = "new"});
+    advance(lease + 1s);
+    engine::Claim again = request("A");
+    again.repeat = true;
+    again.known = {{"j2", 1}, {"j3", 2}};
+    const auto found = claims(again);
+    EXPECT_TRUE(found.more);
+    std::vector<std::string> ids;
+    for (const Delivery& delivery : found.deliveries)
+        ids.push_back(delivery.row.job.id);
+    EXPECT_EQ(ids, (std::vector<std::string>{"j1", "j3", "locked"})) << "and nothing new";
+    EXPECT_EQ(std::get<Started>(found.deliveries[0].begun.value()).epoch, 1U);
+    EXPECT_EQ(found.deliveries[0].row.job.payload, "{}");
+    EXPECT_FALSE(found.deliveries[2].begun);
+    EXPECT_EQ(job("j1").lease_until, now() + lease);
+    EXPECT_EQ(record("j1").lease_until, now() + lease);
+    EXPECT_EQ(succeed(attempt_of(found.deliveries[0])).state, JobState::kSucceeded);
+    engine::Claim of_another = request("B");
+    of_another.repeat = true;
+    EXPECT_TRUE(claims(of_another).deliveries.empty());
+}
+
+TEST_P(ClaimThatBegins, AKindWithoutARecordBeginsToo) {
+    policy.record = engine::RecordMode::kNone;
+    put({.id = "j1"});
+    const auto got = claims(request("A")).deliveries;
+    ASSERT_EQ(got.size(), 1U);
+    EXPECT_EQ(std::get<Started>(got[0].begun.value()).epoch, 1U);
+    EXPECT_TRUE(job("j1").begun);
+}
+
+SEKALI_CONFORMS(ClaimThatBegins);
+
 }  // namespace
 }  // namespace sekali::conformance

@@ -52,7 +52,11 @@ void Judge::begun(const engine::Begin& begin, const engine::BeginReply& reply, S
     const Run run = run_of(ref);
     const auto known = runs_.find(run);
     if (known != runs_.end()) {
-        if (known->second.epoch != started->epoch) violation("begin", "a repeat got another epoch");
+        // Requests of one that has died may come late and be answered; nobody hears it.
+        if (known->second.epoch != started->epoch && !deaths_.contains(ref.worker)) {
+            violation("begin",
+                      "a repeat by " + ref.worker + " for " + ref.job_id + " got another epoch");
+        }
         return;
     }
     runs_[run] = {

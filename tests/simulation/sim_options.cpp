@@ -54,6 +54,7 @@ Options draw_options(std::uint64_t seed) {
     options.disconnects = options.broker ? sometimes(10.0) : 0.0;
     options.published_twice = options.broker ? sometimes(0.3) : 0.0;
     options.honours_keys = random.chance(0.5);
+    options.claims_begin = random.chance(0.6);
     return options;
 }
 
@@ -65,7 +66,7 @@ Options on_sqlite(Options options) {
 
 Options without_later_faults(Options options) {
     options.leaps = options.store_drift = options.late_effects = 0.0;
-    options.lock_service = options.broker = false;
+    options.lock_service = options.broker = options.claims_begin = false;
     return options;
 }
 
@@ -86,7 +87,8 @@ std::string describe(const Options& options) {
         << " lock_service=" << options.lock_service << " lock_losses=" << options.lock_losses
         << " strangers=" << options.strangers << " late_effects=" << options.late_effects
         << " honours_keys=" << options.honours_keys << " broker=" << options.broker
-        << " disconnects=" << options.disconnects << " published_twice=" << options.published_twice;
+        << " disconnects=" << options.disconnects << " published_twice=" << options.published_twice
+        << " claims_begin=" << options.claims_begin;
     if (options.sqlite) out << " sqlite power_cuts=" << options.power_cuts;
     return out.str();
 }

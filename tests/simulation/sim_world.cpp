@@ -282,8 +282,25 @@ void World::executed(const engine::QueueCommand& command, const Result<engine::Q
         for (const auto& delivery : claimed->deliveries) {
             touched_.insert(delivery.row.job.id);
             trace("store: claim " + delivery.row.job.id + " by " + delivery.row.owner);
+            if (delivery.begun) begun_by_claim(std::get<engine::Claim>(command), delivery);
         }
     }
+}
+
+void World::begun_by_claim(const engine::Claim& claim, const engine::Delivery& delivery) {
+    const engine::JobRow& row = delivery.row;
+    engine::Begin begin;
+    begin.run = {.job_id = row.job.id,
+                 .record = {row.job.ns, row.job.kind, row.job.key},
+                 .worker = claim.worker,
+                 .delivery = row.deliveries,
+                 .lock_key = row.job.lock_key};
+    begin.lease = claim.lease;
+    if (kinds_.at(row.job.kind).policy.record == engine::RecordMode::kNone) {
+        begin.run.record.key.clear();
+    }
+    mark(claim.repeat ? "claim: begun before, asked again" : "claim: begins");
+    executed(engine::StoreCommand{begin}, engine::StoreReply{*delivery.begun}, false);
 }
 
 void World::executed(const engine::StoreCommand& command, const Result<engine::StoreReply>& reply,
@@ -403,6 +420,7 @@ void World::start_worker(std::size_t slot) {
     config.lease = options_.lease;
     config.grace = random_.between(500ms, 3s);
     config.queue = options_.broker ? engine::QueueTraits{} : ports_.traits();
+    config.queue.begins = config.queue.begins && options_.claims_begin;
     config.locks_in_store = !options_.lock_service;
     slots_[config.worker] = slot;
     const std::string id = config.worker;

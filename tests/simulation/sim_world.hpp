@@ -87,6 +87,7 @@ class World {
     void execute(Command command, std::function<void(Result<Reply>)> answer);
     void executed(const engine::QueueCommand& command, const Result<engine::QueueReply>& reply,
                   bool effects_ran);
+    void begun_by_claim(const engine::Claim& claim, const engine::Delivery& delivery);
     void executed(const engine::StoreCommand& command, const Result<engine::StoreReply>& reply,
                   bool effects_ran);
     void executed(const engine::LockCommand& command, const Result<engine::LockReply>& reply,

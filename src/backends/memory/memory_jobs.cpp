@@ -144,6 +144,16 @@ std::vector<JobRow> MemoryTables::lapsed_jobs(std::string_view ns,
     return rows;
 }
 
+std::vector<JobRow> MemoryTables::running_jobs_of(std::string_view ns, std::string_view owner) {
+    std::vector<JobRow> rows;
+    for (const std::int64_t seq : jobs_.running(ns)) {
+        if (jobs_.at(seq).owner != owner) continue;
+        rows.push_back(jobs_.at(seq));
+        rows.back().job.payload = payload(rows.back().job.id);
+    }
+    return rows;
+}
+
 std::optional<JobRow> MemoryTables::unique_holder(std::string_view ns, std::string_view kind,
                                                   std::string_view unique_key) {
     return copy_of(jobs_.slot_holder(ns, kind, unique_key));

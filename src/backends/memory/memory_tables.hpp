@@ -50,6 +50,8 @@ class MemoryTables final : public engine::Tables {
                                     std::int64_t after_seq, std::size_t limit) override;
     std::uint64_t count_begun(std::string_view owner) override { return jobs_.load(owner).begun; }
     bool has_jobs_of(std::string_view owner) override { return jobs_.load(owner).running > 0; }
+    std::vector<engine::JobRow> running_jobs_of(std::string_view ns,
+                                                std::string_view owner) override;
     std::optional<JobRow> unique_holder(std::string_view ns, std::string_view kind,
                                         std::string_view unique_key) override;
     std::optional<JobRow> first_waiting(std::string_view ns, engine::WaitFor wait,

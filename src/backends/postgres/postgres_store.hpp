@@ -35,6 +35,7 @@ class PostgresStore final : public engine::Executor {
 
     /// Blocks while too much is queued.
     void submit(std::vector<engine::Task> tasks) override;
+    [[nodiscard]] bool is_far() const override { return true; }
     [[nodiscard]] Result<void> read(const std::function<void(engine::Tables&)>& work) override;
     void wait_for_change(engine::Millis at_most) override;
 

@@ -252,6 +252,10 @@ void Statements::make_job_questions(Maker& make) {
     count_begun =
         make("SELECT count(*) FROM @jobs WHERE owner = $1 AND state = 3 AND begun", "count runs");
     has_jobs_of = make("SELECT 1 FROM @jobs WHERE owner = $1 AND state = 3 LIMIT 1", "count runs");
+    running_jobs_of = make(kJobsWhere +
+                               "j.ns = $1 AND j.owner = $2 AND j.state = 3 AND j.state IN (3, 4)"
+                               " ORDER BY j.seq",
+                           "FOR NO KEY UPDATE", "claim again");
     has_live_or_dead = make(
         "SELECT EXISTS (SELECT 1 FROM @jobs WHERE key = $3 AND kind = $2 AND ns = $1)"
         " OR EXISTS (SELECT 1 FROM @jobs WHERE id = $3 AND kind = $2 AND ns = $1 AND key "

@@ -109,6 +109,7 @@ struct Statements {
     Sql running_owners;
     Sql count_begun;
     Sql has_jobs_of;
+    LockingSql running_jobs_of;
     Sql has_live_or_dead;
     Sql next_run_at;
     Sql has_drainable;

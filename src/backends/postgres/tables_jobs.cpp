@@ -257,6 +257,15 @@ std::uint64_t PostgresTables::count_begun(std::string_view owner) {
     return Cursor(count.get(), 0).take<std::uint64_t>();
 }
 
+std::vector<JobRow> PostgresTables::running_jobs_of(std::string_view ns, std::string_view owner) {
+    query_begins();
+    const ResultPtr found = query(form(sql_.running_jobs_of), parameters(ns, owner));
+    std::vector<JobRow> rows = absorb_live(found.get());
+    for (JobRow& row : rows)
+        row.job.payload = payload(row.job.id);
+    return rows;
+}
+
 bool PostgresTables::has_jobs_of(std::string_view owner) {
     query_begins();
     return PQntuples(query(sql_.has_jobs_of, parameters(owner)).get()) > 0;

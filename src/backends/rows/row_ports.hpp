@@ -14,7 +14,8 @@ class RowPorts final : public engine::QueuePort, public engine::StorePort, publi
     explicit RowPorts(engine::Executor& executor) : executor_(executor) {}
 
     [[nodiscard]] engine::QueueTraits traits() const override {
-        return {.joint = true, .custody = true, .push = false};
+        // A begin reads what it needs only when the claim has found its job: row by row.
+        return {.joint = true, .custody = true, .push = false, .begins = !executor_.is_far()};
     }
     [[nodiscard]] bool in_store() const override { return true; }
 

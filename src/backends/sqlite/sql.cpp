@@ -111,6 +111,9 @@ constexpr std::array kStatements{
         "WHERE owner = ?1 AND state IN (3, 4) AND state = 3 AND begun = 1"},
     Statement{Sql::kHasJobsOf, "SELECT 1 FROM sekali_jobs INDEXED BY sekali_jobs_active "
         "WHERE owner = ?1 AND state IN (3, 4) AND state = 3 LIMIT 1"},
+    Statement{Sql::kJobsOf, "SELECT " JOB_COLUMNS ", NULL, payload FROM sekali_jobs "
+        "INDEXED BY sekali_jobs_active "
+        "WHERE owner = ?2 AND state IN (3, 4) AND state = 3 AND ns = ?1 ORDER BY seq"},
     Statement{Sql::kSlotHolder, SELECT_JOB "INDEXED BY sekali_jobs_slot "
         "WHERE ns = ?1 AND kind = ?2 AND unique_key = ?3 AND slot_held = 1"},
     Statement{Sql::kSomebodyWaits, "SELECT 1 FROM sekali_jobs INDEXED BY sekali_jobs_line "

@@ -42,6 +42,7 @@ enum class Sql : std::uint8_t {
     kRunning,
     kCountBegun,
     kHasJobsOf,
+    kJobsOf,
     kSlotHolder,
     kSomebodyWaits,
     kFirstInLine,

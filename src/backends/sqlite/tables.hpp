@@ -58,6 +58,8 @@ class SqliteTables final : public engine::Tables {
                                             std::int64_t after_seq, std::size_t limit) override;
     std::uint64_t count_begun(std::string_view owner) override;
     bool has_jobs_of(std::string_view owner) override;
+    std::vector<engine::JobRow> running_jobs_of(std::string_view ns,
+                                                std::string_view owner) override;
     std::optional<engine::JobRow> unique_holder(std::string_view ns, std::string_view kind,
                                                 std::string_view unique_key) override;
     std::optional<engine::JobRow> first_waiting(std::string_view ns, engine::WaitFor wait,

@@ -107,6 +107,16 @@ bool SqliteTables::has_jobs_of(std::string_view owner) {
     return Query(statements_, Sql::kHasJobsOf, owner).next();
 }
 
+std::vector<JobRow> SqliteTables::running_jobs_of(std::string_view ns, std::string_view owner) {
+    std::vector<JobRow> rows;
+    Query query(statements_, Sql::kJobsOf, ns, owner);
+    while (auto row = one_job(query)) {
+        query.take_into(row->job.payload);
+        rows.push_back(*std::move(row));
+    }
+    return rows;
+}
+
 std::optional<JobRow> SqliteTables::unique_holder(std::string_view ns, std::string_view kind,
                                                   std::string_view unique_key) {
     Query query(statements_, Sql::kSlotHolder, ns, kind, unique_key);

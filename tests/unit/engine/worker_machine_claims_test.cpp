@@ -224,5 +224,95 @@ TEST(WorkerDrain, ASuspectDoesNotBlockIt) {
     EXPECT_TRUE(rig.exited());
 }
 
+// ---- claims that begin
+
+WorkerConfig claims_begin() {
+    WorkerConfig config = small_config(2);
+    config.queue.begins = true;
+    return config;
+}
+
+Delivery begun_job(const std::string& id, std::uint64_t epoch = 1) {
+    Delivery delivery{ready_job(id)};
+    delivery.row.begun = false;
+    Started started;
+    started.epoch = epoch;
+    started.attempt = 1;
+    delivery.begun = started;
+    return delivery;
+}
+
+TEST(WorkerClaimsThatBegin, AskForItAndStartTheHandlerWithoutAnotherCommand) {
+    MachineRig rig(claims_begin());
+    rig.fire(event::Start{});
+    const auto [tag, claim] = rig.next<Claim>();
+    EXPECT_EQ(claim.begin.size(), claim.spec.kinds.size());
+    EXPECT_FALSE(claim.repeat);
+    rig.reply_queue(tag,
+                    QueueReply{Claimed{{begun_job("a", 7), {ready_job("b")}}, true, {}, false}});
+    const auto started = rig.only<action::StartHandler>();
+    EXPECT_EQ(started.ref.job_id, "a");
+    EXPECT_EQ(started.ref.epoch, 7U);
+    EXPECT_EQ(rig.next<Begin>().second.run.job_id, "b") << "this one's claim did not begin it";
+    EXPECT_EQ(rig.waiting<Begin>(), 0U);
+}
+
+TEST(WorkerClaimsThatBegin, AreAskedForOnlyOfQueuesThatCan) {
+    MachineRig rig;
+    rig.fire(event::Start{});
+    EXPECT_TRUE(rig.next<Claim>().second.begin.empty());
+}
+
+TEST(WorkerClaimsThatBegin, WhatTheStoreHeldBackStartsNoHandler) {
+    MachineRig rig(claims_begin());
+    rig.fire(event::Start{});
+    Delivery parked{ready_job("a")};
+    parked.begun = Parked{WaitFor::kKey, "k", std::nullopt};
+    rig.reply_queue(rig.next<Claim>().first, QueueReply{Claimed{{parked}, true, {}, false}});
+    EXPECT_EQ(rig.count<action::StartHandler>(), 0U);
+    EXPECT_EQ(rig.only<action::RunClosed>().ref.job_id, "a");
+}
+
+TEST(WorkerClaimsThatBegin, AreRepeatedWhenTheAnswerWasLost) {
+    MachineRig rig(claims_begin());
+    rig.fire(event::Start{});
+    rig.reply_queue(rig.next<Claim>().first,
+                    QueueReply{Claimed{{begun_job("a")}, true, {}, false}});
+    rig.reply_queue(rig.next<Claim>().first, lost_reply());
+    rig.advance(2s);
+    const auto [tag, again] = rig.next<Claim>();
+    EXPECT_TRUE(again.repeat);
+    EXPECT_EQ(again.known, (std::vector<std::pair<std::string, std::uint64_t>>{{"a", 1}}));
+    EXPECT_EQ(rig.waiting<Claim>(), 0U) << "nothing new is claimed before that is answered";
+    rig.reply_queue(tag, QueueReply{Claimed{{begun_job("b")}, true, {}, false}});
+    EXPECT_EQ(rig.count<action::StartHandler>(), 2U);
+}
+
+TEST(WorkerClaimsThatBegin, AreNotRepeatedWhenTheyWereRefused) {
+    MachineRig rig(claims_begin());
+    rig.fire(event::Start{});
+    Error refused = lost_reply();
+    refused.applied = Applied::kNo;
+    rig.reply_queue(rig.next<Claim>().first, refused);
+    rig.advance(2s);
+    EXPECT_FALSE(rig.next<Claim>().second.repeat);
+}
+
+TEST(WorkerClaimsThatBegin, ALostOneIsFoundOutBeforeTheWorkerLeaves) {
+    MachineRig rig(claims_begin());
+    rig.fire(event::Start{});
+    rig.reply_queue(rig.next<Claim>().first, lost_reply());
+    rig.fire(event::StopRequested{});
+    EXPECT_FALSE(rig.exited());
+    rig.advance(2s);
+    const auto [tag, again] = rig.next<Claim>();
+    ASSERT_TRUE(again.repeat);
+    rig.reply_queue(tag, QueueReply{Claimed{{begun_job("a")}, true, {}, false}});
+    EXPECT_EQ(rig.count<action::StartHandler>(), 0U);
+    const auto handed_back = rig.next<Settle>().second;
+    EXPECT_EQ(handed_back.outcome.kind, Outcome::Kind::kInterrupted);
+    EXPECT_TRUE(handed_back.outcome.nothing_applied);
+}
+
 }  // namespace
 }  // namespace sekali::engine
