@@ -20,6 +20,7 @@ engine::Claimed Broker::deliver(const engine::Claim& claim) {
         row.state = engine::JobState::kRunning;
         row.owner = claim.worker;
         row.deliveries = ++deliveries_ * kTokenStep;
+        ++delivered_[row.job.id];
         unacknowledged_[row.deliveries] = {claim.worker, row.job};
         claimed.deliveries.push_back({std::move(row)});
     }
@@ -29,8 +30,22 @@ engine::Claimed Broker::deliver(const engine::Claim& claim) {
 
 bool Broker::give_back(const engine::RunRef& run) {
     auto job = take(run);
-    if (job) ready_.push_back(*std::move(job));
-    return job.has_value();
+    const bool known = job.has_value();
+    if (known) deliver_again(*std::move(job));
+    return known;
+}
+
+void Broker::deliver_again(engine::Envelope job) {
+    const bool dead = delivery_limit_ != 0 && delivered_.at(job.id) >= delivery_limit_;
+    (dead ? dead_letters_ : ready_).push_back(std::move(job));
+}
+
+std::size_t Broker::publish_dead_letters() {
+    delivery_limit_ = 0;
+    const std::size_t count = dead_letters_.size();
+    for (engine::Envelope& job : std::exchange(dead_letters_, {}))
+        ready_.push_back(std::move(job));
+    return count;
 }
 
 bool Broker::knows(const engine::RunRef& run) const {
@@ -40,15 +55,16 @@ bool Broker::knows(const engine::RunRef& run) const {
 
 void Broker::disconnect(const std::string& worker) {
     for (auto& [token, delivery] : unacknowledged_) {
-        if (delivery.worker == worker) ready_.push_back(delivery.job);
+        if (delivery.worker == worker) deliver_again(delivery.job);
     }
     std::erase_if(unacknowledged_,
                   [&](const auto& entry) { return entry.second.worker == worker; });
 }
 
 bool Broker::has(const std::string& job) const {
-    return std::any_of(ready_.begin(), ready_.end(),
-                       [&](const auto& envelope) { return envelope.id == job; }) ||
+    const auto is_it = [&](const auto& envelope) { return envelope.id == job; };
+    return std::any_of(ready_.begin(), ready_.end(), is_it) ||
+           std::any_of(dead_letters_.begin(), dead_letters_.end(), is_it) ||
            std::any_of(unacknowledged_.begin(), unacknowledged_.end(),
                        [&](const auto& entry) { return entry.second.job.id == job; });
 }

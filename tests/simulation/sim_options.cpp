@@ -55,6 +55,7 @@ Options draw_options(std::uint64_t seed) {
     options.published_twice = options.broker ? sometimes(0.3) : 0.0;
     options.honours_keys = random.chance(0.5);
     options.claims_begin = random.chance(0.6);
+    options.delivery_limit = options.broker && random.chance(0.5) ? 1 + random.below(3) : 0;
     return options;
 }
 
@@ -88,7 +89,7 @@ std::string describe(const Options& options) {
         << " strangers=" << options.strangers << " late_effects=" << options.late_effects
         << " honours_keys=" << options.honours_keys << " broker=" << options.broker
         << " disconnects=" << options.disconnects << " published_twice=" << options.published_twice
-        << " claims_begin=" << options.claims_begin;
+        << " claims_begin=" << options.claims_begin << " delivery_limit=" << options.delivery_limit;
     if (options.sqlite) out << " sqlite power_cuts=" << options.power_cuts;
     return out.str();
 }

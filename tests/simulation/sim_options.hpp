@@ -48,7 +48,8 @@ struct Options {
     bool broker = false;        ///< Jobs come from a queue without custody.
     double disconnects = 0.0;   ///< Of a worker from it; times a minute.
     double published_twice = 0.0;
-    bool claims_begin = false;  ///< A claim begins runs in its own commit.
+    std::size_t delivery_limit = 0;  ///< Of that queue; 0: none.
+    bool claims_begin = false;       ///< A claim begins runs in its own commit.
     bool sqlite = false;        ///< The store is SQLite on a disk that loses what is not synced.
     double power_cuts = 0.0;    ///< Of that disk and of all workers; times a minute.
     double late_effects = 0.0;  ///< The outside world acts after its caller has gone on.

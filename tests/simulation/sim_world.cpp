@@ -67,6 +67,7 @@ World::World(const Options& options, bool prints)
                             : make_memory_store(host_clock())),
       ports_(*store_),
       locks_(1.0 + options.drift * (2 * SimRandom(options.seed ^ 0x10c5).next() - 1)),
+      broker_(options.delivery_limit),
       timeout_(std::max(200ms, options.lease / 4)) {}
 
 // What is still queued is answered while everything that the answers need is there.
@@ -724,6 +725,7 @@ void World::heal() {
     healed_ = true;
     outage_until_ = stalled_until_ = now_;
     store_->cut_power_after(0);
+    if (broker_.publish_dead_letters() > 0) mark("fault: delivery limit");
     for (std::size_t i = 0; i < processes_.size(); ++i)
         processes_[i]->resume();
 }
