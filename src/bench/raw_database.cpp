@@ -21,7 +21,7 @@ constexpr std::int64_t kRunTimeMs = 325'000;  // timeout and grace of a kind tha
 constexpr std::int64_t kKeepMs = std::int64_t{30} * 24 * 3600 * 1000;
 
 // In the order of `RawDatabase::Sql`; ?1 is the place of the job or its key.
-constexpr std::array<std::string_view, 13> kTexts{
+constexpr std::array<std::string_view, 14> kTexts{
     "BEGIN IMMEDIATE",
     "COMMIT",
     "INSERT INTO sekali_jobs(seq, id, ns, kind, queue, priority, key, lock_key, unique_key, "
@@ -31,6 +31,8 @@ constexpr std::array<std::string_view, 13> kTexts{
     "reason, payload) VALUES(?1, ?2, 'default', ?3, ?4, 0, ?5, ?6, ?7, 0, ?8, '', 0, ?9, 1, 0, '', "
     "?9, ?10, 0, 0, 0, 0, 0, '', 0, 0, 0, 0, '', 0, '', '', '', ?11)",
     "UPDATE sekali_jobs SET state = 3, owner = ?2, lease_until = ?3, deliveries = 1 WHERE seq = ?1",
+    "UPDATE sekali_jobs SET state = 3, owner = ?2, lease_until = ?3, deliveries = 1, begun = 1, "
+    "epoch = 1 WHERE seq = ?1",
     "INSERT INTO sekali_locks(ns, name, owner, token, job_id, fence, lease_until, reserved_for, "
     "reserved_until) VALUES('default', ?1, ?2, ?3, ?4, 1, ?5, '', 0)",
     "INSERT INTO sekali_records(ns, kind, key, state, expires_at, job_id, epoch, owner, delivery, "
@@ -125,7 +127,7 @@ void RawDatabase::claim(std::span<const JobDraft> jobs, std::int64_t first_seq) 
     write_all(jobs, first_seq, &RawDatabase::claim_one);
 }
 void RawDatabase::begin_runs(std::span<const JobDraft> jobs, std::int64_t first_seq) {
-    write_all(jobs, first_seq, &RawDatabase::begin_one);
+    if (level_.lock_key) write_all(jobs, first_seq, &RawDatabase::begin_one);
 }
 void RawDatabase::settle(std::span<const JobDraft> jobs, std::int64_t first_seq) {
     write_all(jobs, first_seq, &RawDatabase::settle_one);
@@ -147,34 +149,37 @@ void RawDatabase::enqueue_one(const JobDraft& job, std::int64_t seq) {
         .run();
 }
 
-void RawDatabase::claim_one(const JobDraft& /*job*/, std::int64_t seq) {
-    Use(*this, Sql::kClaim).integer(seq).text(kWorker).integer(now_ + kLeaseMs).run();
+/// As sekali does: what needs no lock is begun by its claim.
+void RawDatabase::claim_one(const JobDraft& job, std::int64_t seq) {
+    const Sql which = level_.lock_key ? Sql::kClaim : Sql::kClaimAndBegin;
+    Use(*this, which).integer(seq).text(kWorker).integer(now_ + kLeaseMs).run();
+    if (level_.record && !level_.lock_key) insert_record(job);
 }
 
 void RawDatabase::begin_one(const JobDraft& job, std::int64_t seq) {
-    if (level_.lock_key) {
-        Use(*this, Sql::kTakeLock)
-            .text(job.lock_key)
-            .text(kWorker)
-            .text(kToken)
-            .text(job.id)
-            .integer(now_ + kLeaseMs)
-            .run();
-    }
-    if (level_.record) {
-        Use(*this, Sql::kInsertRecord)
-            .text(key_of(job))
-            .text(kKind)
-            .text(job.id)
-            .text(kWorker)
-            .integer(now_ + kLeaseMs)
-            .text(kFingerprint)
-            .integer(now_ + kRunTimeMs)
-            .integer(now_)
-            .integer(kKeepMs)
-            .run();
-    }
+    Use(*this, Sql::kTakeLock)
+        .text(job.lock_key)
+        .text(kWorker)
+        .text(kToken)
+        .text(job.id)
+        .integer(now_ + kLeaseMs)
+        .run();
+    if (level_.record) insert_record(job);
     Use(*this, Sql::kBeginRun).integer(seq).run();
+}
+
+void RawDatabase::insert_record(const JobDraft& job) {
+    Use(*this, Sql::kInsertRecord)
+        .text(key_of(job))
+        .text(kKind)
+        .text(job.id)
+        .text(kWorker)
+        .integer(now_ + kLeaseMs)
+        .text(kFingerprint)
+        .integer(now_ + kRunTimeMs)
+        .integer(now_)
+        .integer(kKeepMs)
+        .run();
 }
 
 void RawDatabase::settle_one(const JobDraft& job, std::int64_t seq) {

@@ -31,6 +31,7 @@ class RawDatabase final : public RawStore {
         kCommit,
         kInsertJob,
         kClaim,
+        kClaimAndBegin,
         kTakeLock,
         kInsertRecord,
         kBeginRun,
@@ -50,6 +51,7 @@ class RawDatabase final : public RawStore {
     void enqueue_one(const JobDraft& job, std::int64_t seq);
     void claim_one(const JobDraft& job, std::int64_t seq);
     void begin_one(const JobDraft& job, std::int64_t seq);
+    void insert_record(const JobDraft& job);
     void settle_one(const JobDraft& job, std::int64_t seq);
 
     const Level& level_;
