@@ -104,6 +104,10 @@ constexpr std::array kStatements{
         "sekali_jobs_ready "
         "WHERE ns = ?1 AND queue = ?2 AND kind = ?3 AND state = 1 ORDER BY priority DESC, seq "
         "LIMIT ?4"},
+    Statement{Sql::kReadyJobs, "SELECT " JOB_COLUMNS ", NULL, payload FROM sekali_jobs INDEXED BY "
+        "sekali_jobs_ready "
+        "WHERE ns = ?1 AND queue = ?2 AND kind = ?3 AND state = 1 ORDER BY priority DESC, seq "
+        "LIMIT ?4"},
     Statement{Sql::kRunning, "SELECT seq, kind, owner, lease_until FROM sekali_jobs "
         "INDEXED BY sekali_jobs_active WHERE state IN (3, 4) AND state = 3 AND ns = ?1 "
         "AND seq > ?2 ORDER BY seq"},

@@ -39,6 +39,7 @@ enum class Sql : std::uint8_t {
     kFinishedPayload,
     kPromoteDue,
     kReadyPlaces,
+    kReadyJobs,
     kRunning,
     kCountBegun,
     kHasJobsOf,

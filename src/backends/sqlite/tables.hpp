@@ -123,6 +123,7 @@ class SqliteTables final : public engine::Tables {
 
  private:
     [[nodiscard]] std::optional<engine::JobRow> one_job(Query& query);
+    [[nodiscard]] std::vector<engine::JobRow> jobs_with_payload(Query& query);
     [[nodiscard]] std::int64_t next_seq();
     [[nodiscard]] bool paused(std::string_view ns, std::string_view queue);
     [[nodiscard]] std::vector<std::string> open_queues(const engine::ClaimSpec& spec);

@@ -46,11 +46,26 @@ std::vector<std::string> SqliteTables::open_queues(const ClaimSpec& spec) {
     return open;
 }
 
+/// Reads the rows of a query for whole jobs.
+std::vector<JobRow> SqliteTables::jobs_with_payload(Query& query) {
+    std::vector<JobRow> rows;
+    while (auto row = one_job(query)) {
+        query.take_into(row->job.payload);
+        rows.push_back(*std::move(row));
+    }
+    return rows;
+}
+
 std::vector<JobRow> SqliteTables::claimable(const ClaimSpec& spec) {
-    // One bounded search for each queue and kind, so that a head of kinds that nobody here serves
-    // slows nothing down.
+    const std::vector<std::string> queues = open_queues(spec);
+    if (queues.size() == 1 && spec.kinds.size() == 1) {
+        Query query(statements_, Sql::kReadyJobs, spec.ns, queues[0], spec.kinds[0], spec.limit);
+        return jobs_with_payload(query);
+    }
+    // Else one bounded search for each queue and kind, so that a head of kinds that nobody here
+    // serves slows nothing down.
     std::vector<std::pair<std::int32_t, std::int64_t>> places;
-    for (const std::string& queue_name : open_queues(spec)) {
+    for (const std::string& queue_name : queues) {
         for (const std::string& kind : spec.kinds) {
             Query query(statements_, Sql::kReadyPlaces, spec.ns, queue_name, kind, spec.limit);
             while (query.next()) {
@@ -108,13 +123,8 @@ bool SqliteTables::has_jobs_of(std::string_view owner) {
 }
 
 std::vector<JobRow> SqliteTables::running_jobs_of(std::string_view ns, std::string_view owner) {
-    std::vector<JobRow> rows;
     Query query(statements_, Sql::kJobsOf, ns, owner);
-    while (auto row = one_job(query)) {
-        query.take_into(row->job.payload);
-        rows.push_back(*std::move(row));
-    }
-    return rows;
+    return jobs_with_payload(query);
 }
 
 std::optional<JobRow> SqliteTables::unique_holder(std::string_view ns, std::string_view kind,
