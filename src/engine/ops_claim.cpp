@@ -65,6 +65,9 @@ Claimed claim_again(Tables& tables, const Claim& request) {
 }  // namespace
 
 Claimed claim(Tables& tables, const Claim& request) {
+    // Nobody hears the answer to a dead worker's late request, and the company that its jobs had at
+    // its death has been counted.
+    if (!request.begin.empty() && owner_is_gone(tables, request.worker)) return {};
     if (request.repeat) return claim_again(tables, request);
     Claimed reply;
     tables.promote_due(request.spec.ns, kPromoteAtOnce);

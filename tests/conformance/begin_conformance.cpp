@@ -756,6 +756,14 @@ TEST_P(ClaimThatBegins, G7_ASuspectIsOnlyClaimed) {
         EXPECT_FALSE(delivery.begun) << delivery.row.job.id;
 }
 
+TEST_P(ClaimThatBegins, G7_ADeadWorkersLateRequestBeginsNothing) {
+    put({.id = "j1"});
+    kill("A");
+    EXPECT_TRUE(claims(request("A")).deliveries.empty());
+    EXPECT_EQ(state("j1"), JobState::kReady);
+    EXPECT_EQ(claims(request("B")).deliveries.size(), 1U);
+}
+
 TEST_P(ClaimThatBegins, ARepeatHandsOutWhatTheWorkerDoesNotKnowOf) {
     for (const char* id : {"j1", "j2", "j3"})
         put({.id = id});

@@ -60,9 +60,11 @@ constexpr std::array<std::uint64_t, 5> kCorpus{
     50012646,  // judge: a cancel held a job that waited for its retry, an answer ran it at once
 };
 
-constexpr std::array<std::uint64_t, 3> kLateCorpus{
+constexpr std::array<std::uint64_t, 5> kLateCorpus{
     1796083929982035,  // a worker gave up to give back what only its queue's connection knew of
     1796093880920583,  // judge: late copies of a dead worker's begins took over from each other
+    40002291,          // a dead worker's late claim began a job, which was then convicted
+    50041124,          // the same, where no answer is lost
     5008014,           // a claim that was asked for again had the lease of the first one
 };
 
