@@ -117,6 +117,7 @@ void World::run() {
         answer_held(true);
         run_until(now_ + 1s);
     }
+    const bool rests = at_rest();
     if (violations().empty()) check_idle();
     if (violations().empty()) stop_all();
     if (!violations().empty()) return;
@@ -124,6 +125,7 @@ void World::run() {
     if (!finished.ok()) judge_.violation("store", finished.error().message);
     for (const std::string& key : store_->wrong_effects(judge_.committed()))
         judge_.violation("G2", "what was written for " + key + " is not there once");
+    if (violations().empty() && !rests) judge_.violation("liveness", "it did not come to rest");
 }
 
 // ---- the wire and the store behind it
