@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <charconv>
-#include <future>
-#include <memory>
 #include <utility>
 #include <vector>
 
+#include "backends/redis/ask.hpp"
 #include "backends/redis/errors.hpp"
 #include "backends/redis/open.hpp"
 #include "base/clock.hpp"
@@ -33,23 +32,10 @@ std::uint64_t number(std::string_view text) {
     return value;
 }
 
-std::vector<Result<Reply>> ask(Server& server, std::vector<std::vector<std::string>> requests) {
-    std::vector<Call> calls;
-    std::vector<std::future<Result<Reply>>> answers;
-    for (auto& words : requests) {
-        // Shared, because the answering thread may still be in it when the waiting one is gone.
-        const auto answered = std::make_shared<std::promise<Result<Reply>>>();
-        answers.push_back(answered->get_future());
-        Call call;
-        call.words = std::move(words);
-        call.done = [answered](Result<Reply> reply) { answered->set_value(std::move(reply)); };
-        calls.push_back(std::move(call));
-    }
-    server.submit(std::move(calls));
-    std::vector<Result<Reply>> replies;
-    for (auto& answer : answers)
-        replies.push_back(answer.get());
-    return replies;
+Call call_of(std::vector<std::string> words) {
+    Call call;
+    call.words = std::move(words);
+    return call;
 }
 
 Millis ahead_of_host(const Reply& time) {
@@ -65,9 +51,9 @@ Millis ahead_of_host(const Reply& time) {
 Result<Diagnosis> diagnose(std::string_view url) {
     const auto opened = open_server(url);
     if (!opened.ok()) return opened.error();
-    const auto replies =
-        ask(*opened->server,
-            {{"TIME"}, {"INFO"}, {"CONFIG", "GET", "appendfsync"}, {"CONFIG", "GET", "save"}});
+    const auto replies = ask(*opened->server, {call_of({"TIME"}), call_of({"INFO"}),
+                                               call_of({"CONFIG", "GET", "appendfsync"}),
+                                               call_of({"CONFIG", "GET", "save"})});
     for (const std::size_t needed : {0U, 1U}) {
         if (!replies[needed].ok()) return replies[needed].error();
     }

@@ -1,9 +1,9 @@
 #include "backends/redis/lock_admin.hpp"
 
 #include <charconv>
-#include <future>
 #include <utility>
 
+#include "backends/redis/ask.hpp"
 #include "backends/redis/errors.hpp"
 #include "backends/redis/lock_scripts.hpp"
 #include "base/errors.hpp"
@@ -46,27 +46,6 @@ Result<LockAdmin> LockAdmin::open(std::string_view url, LockSettings settings) {
     return LockAdmin(*std::move(opened), std::move(settings));
 }
 
-std::vector<Result<Reply>> LockAdmin::ask(std::vector<Call> calls) {
-    std::vector<std::future<Result<Reply>>> answers;
-    for (Call& call : calls) {
-        // Shared, because the answering thread may still be in it when the waiting one is gone.
-        const auto answered = std::make_shared<std::promise<Result<Reply>>>();
-        answers.push_back(answered->get_future());
-        call.done = [answered](Result<Reply> reply) { answered->set_value(std::move(reply)); };
-    }
-    opened_.server->submit(std::move(calls));
-    std::vector<Result<Reply>> replies;
-    for (auto& answer : answers)
-        replies.push_back(answer.get());
-    return replies;
-}
-
-Result<Reply> LockAdmin::ask(Call call) {
-    std::vector<Call> calls;
-    calls.push_back(std::move(call));
-    return std::move(ask(std::move(calls)).front());
-}
-
 Call LockAdmin::show_call(std::string key) const {
     Call call;
     call.script = &admin_scripts().show;
@@ -77,7 +56,7 @@ Call LockAdmin::show_call(std::string key) const {
 
 Result<std::optional<LockView>> LockAdmin::show(std::string_view ns, std::string_view name) {
     std::string key = port_->key_of(ns, name);
-    auto reply = ask(show_call(key));
+    auto reply = ask(*opened_.server, show_call(key));
     if (!reply.ok()) return reply.error();
     return read_view(std::string(name), std::move(key), *reply);
 }
@@ -93,14 +72,14 @@ Result<std::vector<LockView>> LockAdmin::list(std::string_view ns) {
     do {
         Call scan;
         scan.words = {"SCAN", cursor, "MATCH", pattern_of(prefix), "COUNT", "500"};
-        auto page = ask(std::move(scan));
+        auto page = ask(*opened_.server, std::move(scan));
         if (!page.ok()) return page.error();
         if (page->items.size() != 2) return unreachable("it answered SCAN with something else");
         cursor = page->items[0].text;
         std::vector<Call> calls;
         for (const Reply& key : page->items[1].items)
             calls.push_back(show_call(key.text));
-        const auto replies = ask(std::move(calls));
+        const auto replies = ask(*opened_.server, std::move(calls));
         for (std::size_t i = 0; i < replies.size(); ++i) {
             if (!replies[i].ok()) return replies[i].error();
             const std::string& key = page->items[1].items[i].text;
@@ -122,7 +101,7 @@ Result<bool> LockAdmin::take_away(std::string_view ns, std::string_view name) {
                   lock_names(port_->settings().profile, key).channel,
                   permits.channel,
                   opened_.server->publish_command()};
-    auto reply = ask(std::move(call));
+    auto reply = ask(*opened_.server, std::move(call));
     if (!reply.ok()) return reply.error();
     return reply->integer == 1;
 }

@@ -38,8 +38,6 @@ class LockAdmin {
  private:
     explicit LockAdmin(OpenServer opened, LockSettings settings);
     [[nodiscard]] Call show_call(std::string key) const;
-    [[nodiscard]] std::vector<Result<Reply>> ask(std::vector<Call> calls);
-    [[nodiscard]] Result<Reply> ask(Call call);
 
     OpenServer opened_;
     std::unique_ptr<LockPort> port_;

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <future>
 #include <set>
 
+#include "backends/redis/ask.hpp"
 #include "backends/redis/errors.hpp"
 #include "backends/redis/queue_rows.hpp"
 
@@ -48,27 +48,6 @@ EnqueueReply::Kind enqueue_kind(std::string_view word) {
 
 QueueJobs::QueueJobs(std::shared_ptr<Server> server, const QueueSettings& settings)
     : server_(std::move(server)), scripts_(settings.clock), keep_ended_(settings.keep_ended) {}
-
-std::vector<Result<Reply>> QueueJobs::ask(std::vector<Call> calls) {
-    std::vector<std::future<Result<Reply>>> answers;
-    for (Call& call : calls) {
-        // Shared, because the answering thread may still be in it when the waiting one is gone.
-        const auto answered = std::make_shared<std::promise<Result<Reply>>>();
-        answers.push_back(answered->get_future());
-        call.done = [answered](Result<Reply> reply) { answered->set_value(std::move(reply)); };
-    }
-    server_->submit(std::move(calls));
-    std::vector<Result<Reply>> replies;
-    for (auto& answer : answers)
-        replies.push_back(answer.get());
-    return replies;
-}
-
-Result<Reply> QueueJobs::ask(Call call) {
-    std::vector<Call> calls;
-    calls.push_back(std::move(call));
-    return std::move(ask(std::move(calls)).front());
-}
 
 Call QueueJobs::script_call(const Script QueueScripts::*script, std::string_view ns,
                             std::string_view queue, std::vector<std::string> arguments) const {
@@ -119,7 +98,7 @@ Result<EnqueueReply> QueueJobs::read_enqueued(const std::string& id, const std::
     if (other.empty()) return reply;
     Call call;
     call.words = {"HGETALL", other};
-    const auto fields = ask(std::move(call));
+    const auto fields = ask(*server_, std::move(call));
     if (!fields.ok()) return fields.error();
     reply.winner = read_job(parse_job_key(other), *fields);
     return reply;
@@ -147,7 +126,7 @@ std::vector<Result<EnqueueReply>> QueueJobs::enqueue(const std::vector<EnqueueRe
     }
     for (const auto& run : runs)
         calls.push_back(enqueue_call(run));
-    const auto replies = ask(std::move(calls));
+    const auto replies = ask(*server_, std::move(calls));
 
     std::vector<Result<EnqueueReply>> answers;
     for (std::size_t n = 0; n < runs.size(); ++n) {
@@ -183,8 +162,8 @@ Result<bool> QueueJobs::settle(std::string_view queue, const QueueEnd& end) {
         arguments.emplace_back(field);
         arguments.push_back(value);
     }
-    const auto reply =
-        ask(script_call(&QueueScripts::settle, end.run.record.ns, queue, std::move(arguments)));
+    const auto reply = ask(*server_, script_call(&QueueScripts::settle, end.run.record.ns, queue,
+                                                 std::move(arguments)));
     if (!reply.ok()) return reply.error();
     return reply->integer == 1;
 }
@@ -194,7 +173,7 @@ Result<bool> QueueJobs::settle(std::string_view queue, const QueueEnd& end) {
 Result<std::vector<std::string>> QueueJobs::queues(std::string_view ns) {
     Call call;
     call.words = {"SMEMBERS", queues_key(ns)};
-    const auto reply = ask(std::move(call));
+    const auto reply = ask(*server_, std::move(call));
     if (!reply.ok()) return reply.error();
     std::vector<std::string> names;
     for (const Reply& name : reply->items)
@@ -212,7 +191,7 @@ Result<std::optional<JobRow>> QueueJobs::find(std::string_view ns, std::string_v
         call.words = {"HGETALL", queue_key(ns, queue) + ":job:" + std::string(id)};
         calls.push_back(std::move(call));
     }
-    const auto replies = ask(std::move(calls));
+    const auto replies = ask(*server_, std::move(calls));
     for (std::size_t i = 0; i < replies.size(); ++i) {
         if (!replies[i].ok()) return replies[i].error();
         if (replies[i]->items.empty()) continue;
@@ -232,7 +211,7 @@ Result<AdminReply> QueueJobs::act(const Script QueueScripts::*script, std::strin
     std::vector<std::string> arguments{ms(keep_ended_), std::string(id)};
     std::move(more.begin(), more.end(), std::back_inserter(arguments));
     const std::string& queue = (*row)->job.queue;
-    const auto reply = ask(script_call(script, ns, queue, std::move(arguments)));
+    const auto reply = ask(*server_, script_call(script, ns, queue, std::move(arguments)));
     if (!reply.ok()) return reply.error();
     if (reply->items.size() != 4) return senseless();
     answer.kind = admin_kind(reply->items[0].text);
@@ -275,7 +254,8 @@ Result<std::size_t> QueueJobs::purge(std::string_view ns, std::string_view queue
     std::size_t ended = 0;
     for (;;) {
         const auto reply =
-            ask(script_call(&QueueScripts::purge, ns, queue,
+            ask(*server_,
+                script_call(&QueueScripts::purge, ns, queue,
                             {ms(keep_ended_), std::to_string(kPurgeAtOnce), std::string(who)}));
         if (!reply.ok()) return reply.error();
         ended += static_cast<std::size_t>(reply->integer);
@@ -287,7 +267,7 @@ Result<void> QueueJobs::pause(std::string_view ns, std::string_view queue, bool 
     std::vector<Call> calls(2);
     calls[0].words = {"SADD", queues_key(ns), std::string(queue)};
     calls[1].words = {"HSET", queue_key(ns, queue), "paused", paused ? "1" : "0"};
-    for (const auto& reply : ask(std::move(calls))) {
+    for (const auto& reply : ask(*server_, std::move(calls))) {
         if (!reply.ok()) return reply.error();
     }
     return {};
@@ -308,10 +288,11 @@ Result<engine::Page<JobRow>> QueueJobs::list(const engine::JobFilter& filter) {
                 page.next = queue + ":" + after;
                 return page;
             }
-            const auto reply = ask(script_call(
-                &QueueScripts::list, filter.ns, queue,
-                {after, std::to_string(filter.limit - page.items.size()), filter.state.value_or(""),
-                 filter.kind.value_or(""), filter.key.value_or("")}));
+            const auto reply =
+                ask(*server_, script_call(&QueueScripts::list, filter.ns, queue,
+                                          {after, std::to_string(filter.limit - page.items.size()),
+                                           filter.state.value_or(""), filter.kind.value_or(""),
+                                           filter.key.value_or("")}));
             if (!reply.ok()) return reply.error();
             if (reply->items.empty()) return senseless();
             for (std::size_t i = 1; i + 1 < reply->items.size(); i += 2) {
@@ -330,7 +311,7 @@ Result<std::vector<engine::QueueCounts>> QueueJobs::counts(std::string_view ns) 
     std::vector<Call> calls;
     for (const std::string& queue : *names)
         calls.push_back(script_call(&QueueScripts::counts, ns, queue, {}));
-    const auto replies = ask(std::move(calls));
+    const auto replies = ask(*server_, std::move(calls));
     std::vector<engine::QueueCounts> all;
     for (std::size_t n = 0; n < replies.size(); ++n) {
         if (!replies[n].ok()) return replies[n].error();

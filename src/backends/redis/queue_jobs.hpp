@@ -61,8 +61,6 @@ class QueueJobs {
     [[nodiscard]] Result<std::vector<engine::QueueCounts>> counts(std::string_view ns);
 
  private:
-    [[nodiscard]] std::vector<Result<Reply>> ask(std::vector<Call> calls);
-    [[nodiscard]] Result<Reply> ask(Call call);
     [[nodiscard]] Call script_call(const Script QueueScripts::*script, std::string_view ns,
                                    std::string_view queue,
                                    std::vector<std::string> arguments) const;
